@@ -1,0 +1,28 @@
+"""The one family of errors: classes by what the caller can do about them.
+
+Every message says what was tried, the state that forbids it, and, where there is one, the line that would work.
+"""
+
+from __future__ import annotations
+
+
+class ExarchError(Exception):
+    """Base of all errors raised on purpose; ``exit_code`` is what the command line answers."""
+
+    exit_code = 1
+
+
+class Refused(ExarchError):
+    """A law or a state said no. Nothing was written; the message names the fix."""
+
+
+class Busy(ExarchError):
+    """Another connection held the file past the bounded wait. Nothing was written; trying again is safe."""
+
+    exit_code = 4
+
+
+class BadFile(ExarchError):
+    """The file is foreign, damaged, unlawful or of a newer format. It was left as it is."""
+
+    exit_code = 3
