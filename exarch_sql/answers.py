@@ -145,7 +145,10 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Pressure(msgspec.Struct, frozen=True):
-    """A weighing of the context: the level, the numbers behind it, the span a forced eviction would take, the reminder."""
+    """A weighing of the context: the level, the numbers behind it, the span a forced eviction would take, the reminder.
+
+    ``due`` says to tell the model now: the first reading of an excursion above the line, until a reading below it.
+    """
 
     level: Literal["under", "warn", "over"]
     used: int
@@ -153,9 +156,10 @@ class Pressure(msgspec.Struct, frozen=True):
     unit: Literal["tokens", "bytes"]
     span: Span | None
     reminder: str | None
+    due: bool = False
 
     def to_dict(self) -> Json:
-        """``{"level", "used", "window", "unit", "span", "reminder"}``; absent parts are null."""
+        """``{"level", "used", "window", "unit", "span", "reminder", "due"}``; absent parts are null."""
         return {
             "level": self.level,
             "used": self.used,
@@ -163,6 +167,7 @@ class Pressure(msgspec.Struct, frozen=True):
             "unit": self.unit,
             "span": self.span.to_dict() if self.span else None,
             "reminder": self.reminder,
+            "due": self.due,
         }
 
 

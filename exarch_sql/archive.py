@@ -1,0 +1,157 @@
+"""The archive: one lineage file, its logs, and what keeps it.
+
+    with Archive.open("agent.exarch") as archive:
+        log = archive.trunk
+        log.prompt("fix the parser")
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any, Self
+
+import apsw
+
+from exarch_sql import judge
+from exarch_sql.answers import Head, LogInfo, Report
+from exarch_sql.connection import Durability, create_file, open_file
+from exarch_sql.errors import BadFile, Refused
+from exarch_sql.log import Log, open_log
+from exarch_sql.store import Store, now_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+TRUNK = "trunk"
+
+LOG_SQL = "SELECT log, name FROM logs WHERE name = :name OR log = :number ORDER BY name = :name DESC LIMIT 1"
+LOGS_SQL = """
+SELECT s.log, s.name, p.name, s.opened, s.reach, s.state,
+       (SELECT count(*) FROM frontier AS f WHERE f.log = s.log),
+       (SELECT coalesce(sum(bytes), 0) FROM frontier AS f WHERE f.log = s.log)
+  FROM state AS s LEFT JOIN logs AS p ON p.log = s.parent ORDER BY s.log"""
+HEAD_SQL = "SELECT seq, digest FROM records ORDER BY seq DESC LIMIT 1"
+
+
+class Archive:
+    """An open lineage file. Use it in a ``with`` block, or call ``close``; afterwards the lineage is one file."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        readonly: bool = False,
+        durability: Durability = "full",
+        timeout: float = 5.0,
+    ) -> Archive:
+        """Open a lineage file, or make one where none is (unless ``readonly``).
+
+        ``durability``: "full" syncs every append; "normal" may lose the last appends, whole, when power fails. ``timeout`` bounds
+        every wait for another connection, in seconds. Raises BadFile for what is not a lineage, Busy past the timeout.
+        """
+        if durability not in ("full", "normal", "off"):
+            raise Refused(f"durability is 'full' or 'normal', not {durability!r}")
+        name = os.fspath(path)
+        if not os.path.exists(name):
+            if readonly:
+                raise BadFile(f"{name} does not exist: a file opened for reading must be there; leave readonly out to make it")
+            create_file(name, _found, created_ms=now_ms())
+        return cls(Store(open_file(name, readonly=readonly, durability=durability, timeout=timeout), name, readonly=readonly))
+
+    @property
+    def path(self) -> str:
+        """Where the file lies."""
+        return self._store.path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and let go of it. Closing twice is harmless."""
+        store = self._store
+        if store.inherited():
+            return
+        with contextlib.suppress(apsw.ConnectionClosedError), store.held() as db:
+            if not store.readonly:
+                with contextlib.suppress(apsw.BusyError, apsw.LockedError):
+                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            db.close()
+
+    # -- logs ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def trunk(self) -> Log:
+        """The log the lineage began with."""
+        return Log(self._store, 1, TRUNK)
+
+    def log(self, name: str | int) -> Log:
+        """A log by its name or number. Raises Refused, naming those there are."""
+        number = name if isinstance(name, int) else int(name) if name.isdecimal() else -1
+        with self._store.held() as db:
+            row = db.execute(LOG_SQL, {"name": name if isinstance(name, str) else None, "number": number}).fetchone()
+            if row is None:
+                names = [known for (known,) in db.execute("SELECT name FROM logs ORDER BY log LIMIT 6")]
+                more = ", ..." if len(names) == 6 else ""
+                raise Refused(f"there is no log {name!r}: the logs are {', '.join(names[:5])}{more}; log.fork({name!r}) makes one")
+        return Log(self._store, *row)
+
+    def new_log(self, name: str, *, at_ms: int | None = None) -> Log:
+        """A log of its own, which inherits nothing: for a session that is no fork of another."""
+        judge.log_name(name)
+        with self._store.writing() as db:
+            return Log(self._store, open_log(self._store, db, name, parent=None, at_ms=at_ms), name)
+
+    def logs(self) -> list[LogInfo]:
+        """Every log, in the order of opening."""
+        with self._store.reading() as db:
+            return [LogInfo(*row) for row in db.execute(LOGS_SQL)]
+
+    @contextlib.contextmanager
+    def batch(self) -> Iterator[Archive]:
+        """One transaction for all that is written inside, to any log: all of it or, when the block raises, nothing."""
+        with self._store.writing():
+            yield self
+
+    # -- keeping -------------------------------------------------------------------------------------------------------------
+
+    def head(self) -> Head:
+        """What to keep elsewhere in order to prove later that nothing before it was altered or cut off."""
+        with self._store.reading() as db:
+            seq, digest = db.execute(HEAD_SQL).fetchone()
+            return Head(self._store.lineage()[0], seq, digest.hex())
+
+    def verify(self, against: Head | None = None, progress: Callable[[int], None] | None = None) -> Report:
+        """Judge the whole file from its bytes; see `exarch_sql.verify`. ``progress`` is called with the records checked so far."""
+        from exarch_sql import verify  # noqa: PLC0415  (only those who verify load the judge)
+
+        with self._store.reading() as db:
+            return verify.verify(db, against=against, progress=progress)
+
+    def rebuild(self) -> list[str]:
+        """Drop the fold and derive it again from the records; the differences found, table by table (none in a lawful file)."""
+        from exarch_sql import rebuild  # noqa: PLC0415
+
+        with self._store.writing() as db:
+            return rebuild.rebuild(db)
+
+    def stats(self) -> dict[str, Any]:
+        """Sizes: records by kind, turns, residues, blobs, bytes of bodies, of the file."""
+        from exarch_sql import stats  # noqa: PLC0415
+
+        with self._store.reading() as db:
+            return stats.stats(db, self.path)
+
+
+def _found(db: apsw.Connection, uuid: str, created_ms: int) -> None:
+    """Write what every lineage begins with: its own row, and the opening of the trunk."""
+    db.execute("INSERT INTO lineage (id, uuid, created_ms, format) VALUES (1, ?, ?, 1)", (uuid, created_ms))
+    open_log(Store(db, "", readonly=False), db, TRUNK, parent=None, at_ms=created_ms)

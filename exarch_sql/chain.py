@@ -1,0 +1,42 @@
+"""The chain (L11): how a record's digest is computed. ``docs/file-format.md`` says the same in words, with a worked example.
+
+A digest is SHA-256 over a domain tag, then each field behind its length, then the hash of the body, then the predecessor's
+digest. Fields that quote the body stay out: the body answers for them through its own hash, and a redaction may blank them.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+RECORD_TAG = b"exarch_sql/1/record\n"
+LINEAGE_TAG = b"exarch_sql/1/lineage\n"
+_ABSENT = b"\xff\xff\xff\xff"
+
+
+def _field(value: str | int | None) -> bytes:
+    """A field as hashed: 4 bytes big-endian length, then UTF-8; an integer as decimal text; NULL as the length 2^32-1 alone."""
+    if value is None:
+        return _ABSENT
+    data = str(value).encode()
+    return len(data).to_bytes(4, "big") + data
+
+
+def genesis(uuid: str, created_ms: int, format_: int) -> bytes:
+    """What stands in for the predecessor's digest in record 1: it binds the chain to this lineage."""
+    return sha256(LINEAGE_TAG + _field(uuid) + _field(created_ms) + _field(format_)).digest()
+
+
+def record_digest(
+    seq: int,
+    log: int,
+    kind: str,
+    turn: int | None,
+    origin: str | None,
+    at_ms: int,
+    key: str | None,
+    hash_: bytes,
+    previous: bytes,
+) -> bytes:
+    """The digest of one record: 32 bytes."""
+    fields = (_field(seq), _field(log), _field(kind), _field(turn), _field(origin), _field(at_ms), _field(key))
+    return sha256(b"".join((RECORD_TAG, *fields, hash_, previous))).digest()

@@ -1,0 +1,539 @@
+"""One agent's log: what it appends, lets go of, and reads back.
+
+Appends go straight to the file on what is remembered of its tip; only when the file refuses is the log's state read, judged and
+explained, or the append repeated on what another writer left. Edits read the state first: they are rare.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Literal
+
+import apsw
+import msgspec
+
+from exarch_sql import judge, messages, planning, providers, reading, residue
+from exarch_sql.answers import Found, Location, Material, Pressure, Row, Span, Survey, Turn
+from exarch_sql.errors import Refused
+from exarch_sql.store import Newest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from exarch_sql.answers import Json, Message, Role
+    from exarch_sql.store import Store
+
+Origin = Literal["own", "import"]
+Format = Literal["otel", "anthropic", "openai-chat", "openai-responses"]
+Witness = Literal["usage", "door", "note", "error", "meta"]
+
+WITNESSES = ("usage", "door", "note", "error", "meta")
+NO_RESULT = "[EXARCH // No result: the deliberation ended before this call ran.]"
+
+BY_KEY_SQL = "SELECT seq, kind, turn, body_hash, span_from, span_to, note, author, anchor FROM records WHERE log = ? AND key = ?"
+ROLE_SQL = """
+SELECT CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END FROM ancestry AS a
+  JOIN records AS r ON r.log = a.ancestor AND r.turn = :turn AND r.kind IN ('prompt', 'assistant') AND r.seq <= a.upto
+ WHERE a.log = :log AND :turn BETWEEN a.turn_from AND a.turn_to"""
+GROUND_SQL = """
+SELECT span_from, span_to, residue IS NULL FROM standing
+ WHERE log = :log AND span_to = (SELECT min(span_to) FROM standing WHERE log = :log AND span_to >= :turn) AND span_from <= :turn"""
+STALE_SQL = """
+SELECT coalesce((SELECT max(seq) FROM records WHERE log = :log AND reach IS NOT NULL AND kind <> 'opened'), 0)
+     > coalesce((SELECT seq FROM records WHERE log = :log AND turn IS NOT NULL ORDER BY turn DESC, seq LIMIT 1), 0)"""
+
+
+class Log:
+    """A log of an open archive: ``archive.trunk``, ``archive.log(name)``, ``log.fork(name)``.
+
+    Every append takes ``key`` (idempotency: the same key and body again answers the first record, another body is refused),
+    ``expect`` (the reach the writer believes in; another reach is refused) and ``at_ms`` (Unix milliseconds, a claim).
+    """
+
+    def __init__(self, store: Store, number: int, name: str) -> None:
+        self._store = store
+        self.number = number
+        self.name = name
+        self._told = False
+
+    def __repr__(self) -> str:
+        return f"<Log {self.number} {self.name!r}>"
+
+    # -- where it stands -----------------------------------------------------------------------------------------------------
+
+    def _state(self, db: apsw.Connection) -> judge.State:
+        return judge.State(*db.execute(judge.STATE_SQL, (self.number,)).fetchone())
+
+    def stands(self) -> judge.State:
+        """Where the log stands: reach, newest turn, protocol state, owed calls."""
+        with self._store.held() as db:
+            return self._state(db)
+
+    @property
+    def reach(self) -> int:
+        """The newest turn id it has seen; 0 before the first. Withdrawn turns count: ids are never reused (L3)."""
+        return self.stands().reach
+
+    @property
+    def state(self) -> str:
+        """``ready``, ``prompted``, ``owing`` or ``answered``."""
+        return self.stands().state
+
+    @property
+    def owed(self) -> tuple[str, ...]:
+        """The ids of the calls waiting for results, in call order."""
+        return self.stands().owed
+
+    @property
+    def unclosed(self) -> int | None:
+        """The turn being written, or None when the log is ready."""
+        return self.stands().unclosed
+
+    # -- appending -----------------------------------------------------------------------------------------------------------
+
+    def prompt(
+        self,
+        message: str | Message,
+        *,
+        origin: Origin = "own",
+        key: str | None = None,
+        expect: int | None = None,
+        at_ms: int | None = None,
+    ) -> Turn:
+        """Open a user turn. ``message`` is text, or a message of any shape `exarch_sql.providers` takes."""
+        said = _voiced(message, "user", "a prompt")
+        label = messages.label(said, of_reply=False)
+        return self._append("prompt", said, judge.prompt, label=label, origin=origin, key=key, expect=expect, at_ms=at_ms)
+
+    def assistant(
+        self,
+        message: str | Message,
+        *,
+        origin: Origin = "own",
+        key: str | None = None,
+        expect: int | None = None,
+        at_ms: int | None = None,
+    ) -> Turn:
+        """Open an assistant turn: one model response, with the tool calls it makes, which then wait for results."""
+        said = _reply(message)
+        calls = messages.call_ids(said, "tool_call")
+        label = messages.label(said, of_reply=True)
+        imported = origin == "import"
+        return self._append(
+            "assistant",
+            said,
+            lambda state: judge.reply(state, imported=imported),
+            label=label,
+            calls=calls,
+            origin=origin,
+            key=key,
+            expect=expect,
+            at_ms=at_ms,
+        )
+
+    def tool_results(
+        self,
+        results: Sequence[Json],
+        *,
+        origin: Origin = "own",
+        key: str | None = None,
+        expect: int | None = None,
+        at_ms: int | None = None,
+    ) -> Turn:
+        """Answer every waiting call, once each, in any order: ``[{"id", "content", ...}]`` or results of a provider's shape."""
+        said = providers.results_to_otel(results)
+        calls = messages.call_ids(said, "tool_call_response")
+        return self._append(
+            "tool_results",
+            said,
+            lambda state: judge.results(state, calls),
+            calls=calls,
+            origin=origin,
+            key=key,
+            expect=expect,
+            at_ms=at_ms,
+        )
+
+    def steer(
+        self,
+        message: str | Message,
+        *,
+        origin: Origin = "own",
+        key: str | None = None,
+        expect: int | None = None,
+        at_ms: int | None = None,
+    ) -> Turn:
+        """Say something to the work in hand: extends the newest turn instead of opening one."""
+        said = _voiced(message, "user", "steering")
+        return self._append("steering", said, judge.steering, origin=origin, key=key, expect=expect, at_ms=at_ms)
+
+    def quiesce(self, *, at_ms: int | None = None) -> Turn | None:
+        """Answer owed calls with the stated placeholder, so that a stopped run can go on; None when nothing is owed."""
+        owed = self.owed
+        if not owed:
+            return None
+        return self.tool_results([{"id": call, "content": NO_RESULT} for call in owed], at_ms=at_ms)
+
+    def _append(
+        self,
+        kind: str,
+        said: list[Message],
+        admit: Callable[[judge.State], None],
+        *,
+        origin: Origin,
+        key: str | None,
+        expect: int | None,
+        at_ms: int | None,
+        label: str | None = None,
+        calls: list[str] | None = None,
+    ) -> Turn:
+        """Append a record that makes a turn, on the remembered tip if it still holds, else on a fresh look."""
+        if origin not in ("own", "import"):
+            raise Refused(f"origin is 'own' or 'import', not {origin!r}")
+        store, opens = self._store, label is not None
+        encoded = messages.encode(said)
+        rest = {"origin": origin, "at_ms": at_ms, "key": _key(key), "label": label, "calls": calls or []}
+        role: Role = "user" if kind == "prompt" else "assistant"
+        with store.held():
+            known = store.newest(self.number)
+            if known and key is None and not encoded.blobs and expect in (None, known.turn):
+                newest = Newest(known.turn + 1, role) if opens else known
+                with contextlib.suppress(apsw.ConstraintError):
+                    seq = store.append_turn(self.number, kind, newest.turn, encoded, **rest)
+                    store.remember(self.number, newest)
+                    return Turn(newest.turn, newest.role, seq)
+                store.forget()
+            with store.writing() as db:
+                if found := self._by_key(db, key):
+                    seq, kind_, turn, hash_, *_ = found
+                    if kind_ != kind or hash_ != store.hash_of(encoded.data):
+                        raise _taken(key, seq, kind_)
+                    return Turn(turn, self._role(db, turn), seq)
+                state = self._state(db)
+                judge.expected(state, expect)
+                admit(state)
+                newest = Newest(state.reach + 1, role) if opens else Newest(state.newest, self._role(db, state.newest))
+                seq = store.append_turn(self.number, kind, newest.turn, encoded, **rest)
+            if newest.turn >= state.reach:
+                store.remember(self.number, newest)
+            return Turn(newest.turn, newest.role, seq)
+
+    def witness(self, kind: Witness, body: Json, *, key: str | None = None, at_ms: int | None = None) -> int:
+        """Record what was only seen: ``usage``, ``door``, ``note``, ``error`` or ``meta``. Folded by nothing; its seq."""
+        if kind not in WITNESSES:
+            raise Refused(f"a witness is one of {', '.join(WITNESSES)}; got {kind!r}")
+        with self._store.writing() as db:
+            if found := self._by_key(db, key):
+                if found[1] != kind or found[3] != self._store.hash_of(messages.dumps(body).encode()):
+                    raise _taken(key, found[0], found[1])
+                return int(found[0])
+            return self._store.append_other(self.number, kind, body, at_ms=at_ms, key=_key(key))
+
+    def usage(self, *, turn: int | None = None, key: str | None = None, at_ms: int | None = None, **counts: Any) -> int:
+        """Record what a response cost: ``input_tokens``, ``output_tokens``, ``cache_read_input_tokens``, ``model``, ..."""
+        return self.witness("usage", {"turn": turn, **counts}, key=key, at_ms=at_ms)
+
+    def note(self, text: str, *, key: str | None = None, at_ms: int | None = None) -> int:
+        """Record a remark of the harness. (A model's note belongs to an eviction.)"""
+        return self.witness("note", {"text": text}, key=key, at_ms=at_ms)
+
+    def error(self, text: str, *, key: str | None = None, at_ms: int | None = None) -> int:
+        """Record a failure that the model was not told of."""
+        return self.witness("error", {"text": text}, key=key, at_ms=at_ms)
+
+    def meta(self, facts: Json, *, key: str | None = None, at_ms: int | None = None) -> int:
+        """Record facts about the run: model, working directory, version, ..."""
+        return self.witness("meta", facts, key=key, at_ms=at_ms)
+
+    @contextlib.contextmanager
+    def batch(self) -> Iterator[Log]:
+        """One transaction for all appends inside: all of them or, when the block raises, none."""
+        with self._store.writing():
+            yield self
+
+    # -- letting go ----------------------------------------------------------------------------------------------------------
+
+    def evict(
+        self,
+        from_: int,
+        to: int,
+        note: str,
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+        at_ms: int | None = None,
+    ) -> Survey:
+        """Let turns ``from_`` to ``to``, both included, leave the context under a note of 1 to 240 bytes; the survey after it."""
+        span = Span(_turn_id(from_, "from"), _turn_id(to, "to"))
+        return self._evict(lambda _: span, judge.note(note), key=key, expect=expect, at_ms=at_ms)
+
+    def force(
+        self,
+        keep: int | None = None,
+        *,
+        through: int | None = None,
+        key: str | None = None,
+        expect: int | None = None,
+        at_ms: int | None = None,
+    ) -> Survey:
+        """Evict the planned prefix as the harness, without a note; the survey after it.
+
+        ``keep`` is the bytes to keep (half of the total by default); ``through`` names the last turn instead of planning it.
+        Refused while results are owed, and when there is nothing to take.
+        """
+
+        def span(db: apsw.Connection) -> Span:
+            survey = reading.survey(db, self.number)
+            if through is not None and survey.rows:
+                return Span(survey.rows[0].from_, _turn_id(through, "through"))
+            planned = planning.plan(survey, keep)
+            if planned is None:
+                raise Refused(
+                    f"nothing to evict: the context weighs {survey.total_bytes} bytes in {len(survey.rows)} items, and its newest "
+                    "item and a lone residue stay; name a smaller keep"
+                )
+            return planned
+
+        return self._evict(span, None, key=key, expect=expect, at_ms=at_ms)
+
+    def _evict(
+        self,
+        choose: Callable[[apsw.Connection], Span],
+        note: str | None,
+        *,
+        key: str | None,
+        expect: int | None,
+        at_ms: int | None,
+    ) -> Survey:
+        author = "harness" if note is None else "model"
+        with self._store.writing() as db:
+            if found := self._by_key(db, key):
+                if found[1] != "evicted" or found[6:8] != (note, author):
+                    raise _taken(key, found[0], found[1])
+                if note is not None and choose(db) != Span(found[4], found[5]):
+                    raise _taken(key, found[0], found[1])
+                return reading.survey(db, self.number)
+            state = self._state(db)
+            judge.expected(state, expect)
+            if note is None:
+                judge.forced(state)
+            span = choose(db)
+            from_ground, to_ground = self._ground(db, span.from_), self._ground(db, span.to)
+            judge.eviction(state, span, from_ground, to_ground)
+            if note is None and from_ground and from_ground.span == span:
+                raise Refused(f"{span} already stand under one residue: rewriting a note without a note saves nothing")
+            self._store.append_other(
+                self.number,
+                "evicted",
+                {"from": span.from_, "to": span.to, "note": note, "by": author, "reach": state.reach},
+                at_ms=at_ms,
+                key=_key(key),
+                span_from=span.from_,
+                span_to=span.to,
+                note=note,
+                author=author,
+                reach=state.reach,
+                weight=messages.weigh([residue.message(span, note, author)]),
+            )
+            return reading.survey(db, self.number)
+
+    def rewind(
+        self, anchor: int, *, key: str | None = None, expect: int | None = None, at_ms: int | None = None
+    ) -> Survey:
+        """Withdraw every item from the anchor on, for good; the survey after it. Withdrawn turns stay readable."""
+        turn = _turn_id(anchor, "anchor")
+
+        def admit(state: judge.State, db: apsw.Connection) -> None:
+            judge.withdrawal(state, "rewind")
+            judge.anchor(state, turn, self._ground(db, turn))
+
+        return self._withdraw("rewound", {"anchor": turn}, admit, key=key, expect=expect, at_ms=at_ms)
+
+    def clear(self, *, key: str | None = None, expect: int | None = None, at_ms: int | None = None) -> Survey:
+        """Withdraw everything; the survey after it, which is empty."""
+        return self._withdraw(
+            "cleared", {}, lambda state, _: judge.withdrawal(state, "clear"), key=key, expect=expect, at_ms=at_ms
+        )
+
+    def _withdraw(
+        self,
+        kind: str,
+        particulars: Json,
+        admit: Callable[[judge.State, apsw.Connection], None],
+        *,
+        key: str | None,
+        expect: int | None,
+        at_ms: int | None,
+    ) -> Survey:
+        with self._store.writing() as db:
+            if found := self._by_key(db, key):
+                if found[1] != kind or found[8] != particulars.get("anchor"):
+                    raise _taken(key, found[0], found[1])
+                return reading.survey(db, self.number)
+            state = self._state(db)
+            judge.expected(state, expect)
+            admit(state, db)
+            body = {**particulars, "reach": state.reach}
+            self._store.append_other(self.number, kind, body, at_ms=at_ms, key=_key(key), reach=state.reach, **particulars)
+            return reading.survey(db, self.number)
+
+    def fork(self, name: str, *, expect: int | None = None, at_ms: int | None = None) -> Log:
+        """A child log that sees all this one recorded so far, and nothing after; its own turns go on above this one's reach.
+
+        A turn that owes results can never be answered there: the child inherits it readable, and withdrawn.
+        """
+        judge.log_name(name)
+        with self._store.writing() as db:
+            state = self._state(db)
+            judge.expected(state, expect)
+            number = open_log(self._store, db, name, parent=state, at_ms=at_ms)
+        return Log(self._store, number, name)
+
+    # -- reading -------------------------------------------------------------------------------------------------------------
+
+    def survey(self, at: int | None = None) -> Survey:
+        """The context's items in id order and what they weigh, now or as it stood after record ``at``."""
+        with self._store.reading() as db:
+            return reading.survey(db, self.number, reading.moment(db, self.number, at))
+
+    def index(self, at: int | None = None) -> list[Row]:
+        """Every item ever recorded: by ``from``, wider span first, later-recorded first."""
+        with self._store.reading() as db:
+            return reading.index(db, self.number, reading.moment(db, self.number, at))
+
+    def under(self, from_: int, to: int, at: int | None = None) -> list[Row]:
+        """What departed under the residue that stands or lies at exactly this span."""
+        span = Span(_turn_id(from_, "from"), _turn_id(to, "to"))
+        rows = self.index(at)
+        if not any(row.kind == "residue" and row.span == span for row in rows):
+            known = sorted({row.span for row in rows if row.kind == "residue"}, key=lambda s: abs(s.from_ - from_))[:3]
+            near = f"the nearest are over {', '.join(map(str, known))}" if known else "nothing has been evicted yet"
+            raise Refused(f"no residue stands or lies at {span}: {near}")
+        return [row for row in rows if row.location == Location("under", span)]
+
+    def read(self, turns: Sequence[int]) -> list[Material]:
+        """The named turns' own messages, whole, by id, repeats once; withdrawn and departed turns too."""
+        wanted = sorted({_turn_id(turn, "turns") for turn in turns})
+        if not wanted:
+            raise Refused("`turns` names no turn: `!{range a b}` builds a run of ids")
+        with self._store.reading() as db:
+            judge.readable(self._state(db), wanted)
+            return [reading.material(self._store, db, self.number, turn) for turn in wanted]
+
+    def grep(self, pattern: str, turns: Sequence[int] | None = None) -> Found:
+        """Every line that matches: the 100 oldest hits, and the count of all; over all turns but the one being written, and notes."""
+        from exarch_sql import search  # noqa: PLC0415  (RE2 is loaded only by those who search)
+
+        narrowed = None if turns is None else sorted({_turn_id(turn, "turns") for turn in turns})
+        if narrowed == []:
+            raise Refused("`turns` names no turn: omit it to search the whole transcript")
+        with self._store.reading() as db:
+            state = self._state(db)
+            judge.readable(state, narrowed or [])
+            return search.grep(self._store, db, state, pattern, narrowed)
+
+    def render(self, format: Format = "otel", at: int | None = None) -> list[Message]:  # noqa: A002
+        """The context as messages: OpenTelemetry, or an array that the named API accepts as it is.
+
+        Half surrogates and NULs, which no provider takes, are replaced by U+FFFD; `read` gives them back as recorded.
+        """
+        with self._store.reading() as db:
+            said = reading.context(self._store, db, self.number, reading.moment(db, self.number, at))
+        return providers.render(said, format)
+
+    # -- pressure ------------------------------------------------------------------------------------------------------------
+
+    def plan(self, keep: int | None = None) -> Span | None:
+        """The prefix span that ``force`` would take as things stand, or None."""
+        return planning.plan(self.survey(), keep)
+
+    def weigh(self, used: int | None = None, window: int | None = None) -> Pressure:
+        """How full the context is: ``used`` of ``window`` tokens as the provider counted at its last reply, or bytes without them.
+
+        A count taken before the newest edit is stale and gives no verdict. ``due`` is true on the first reading of an excursion.
+        """
+        with self._store.reading() as db:
+            survey = reading.survey(db, self.number)
+            (stale,) = db.execute(STALE_SQL, {"log": self.number}).fetchone()
+        counted = used is not None and window is not None
+        pressure = planning.weigh(survey, used, window, stale=bool(stale) and counted)
+        due = pressure.level != "under" and not self._told
+        if pressure.level != "under" or not (stale and counted):
+            self._told = pressure.level != "under"
+        return msgspec.structs.replace(pressure, due=due)
+
+    # -- helpers -------------------------------------------------------------------------------------------------------------
+
+    def _by_key(self, db: apsw.Connection, key: str | None) -> tuple[Any, ...] | None:
+        return None if key is None else db.execute(BY_KEY_SQL, (self.number, key)).fetchone()
+
+    def _role(self, db: apsw.Connection, turn: int) -> Role:
+        row = db.execute(ROLE_SQL, {"log": self.number, "turn": turn}).fetchone()
+        return row[0]  # type: ignore[no-any-return]
+
+    def _ground(self, db: apsw.Connection, turn: int) -> judge.Ground | None:
+        row = db.execute(GROUND_SQL, {"log": self.number, "turn": turn}).fetchone()
+        return judge.Ground(Span(row[0], row[1]), withdrawn=bool(row[2])) if row else None
+
+
+def open_log(
+    store: Store, db: apsw.Connection, name: str, *, parent: judge.State | None, at_ms: int | None = None
+) -> int:
+    """Record that a log begins, a fork of ``parent`` or one of its own; its number. Raises Refused when the name is taken."""
+    if row := db.execute("SELECT log FROM logs WHERE name = ?", (name,)).fetchone():
+        raise Refused(f"a log named {name} is already there, number {row[0]}: open it with log({name!r}), or choose another name")
+    (number,) = db.execute("SELECT 1 + coalesce(max(log), 0) FROM logs").fetchone()
+    reach = parent.reach if parent else 0
+    owing = parent.newest if parent and parent.state == "owing" else None
+    body = {"name": name, "parent": parent.log if parent else None, "reach": reach, "withdrawn": owing}
+    store.append_other(
+        number, "opened", body, at_ms=at_ms, label=name, parent=body["parent"], reach=reach, anchor=owing
+    )
+    return int(number)
+
+
+def _voiced(message: str | Message, role: str, what: str) -> list[Message]:
+    """The messages of a prompt or steering. Raises Refused for a reply's or a tool's voice."""
+    if isinstance(message, str):
+        return [{"role": role, "parts": [{"type": "text", "content": message}]}]
+    said = providers.to_otel(message, role)
+    for item in said:
+        if item["role"] == "tool":
+            raise Refused(f"{what} holds tool results: append them with tool_results, and the rest as {what}")
+        if item["role"] == "assistant":
+            raise Refused(f"{what} is in the user's voice, not the assistant's: append a reply with assistant()")
+    return said
+
+
+def _reply(message: str | Message) -> list[Message]:
+    """The one message of a reply. Raises Refused for another voice."""
+    if isinstance(message, str):
+        return [{"role": "assistant", "parts": [{"type": "text", "content": message}]}]
+    said = providers.to_otel(message, "assistant")
+    if len(said) != 1 or said[0]["role"] != "assistant":
+        voices = ", ".join(str(item["role"]) for item in said)
+        raise Refused(f"a reply is one assistant message; got {len(said)} ({voices})")
+    return said
+
+
+def _turn_id(value: Any, name: str) -> int:
+    """A turn id. Raises Refused for anything but a non-negative integer that SQLite can hold."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise Refused(f"`{name}: expected a non-negative Int, got {value!r}")
+    return value
+
+
+def _key(key: str | None) -> str | None:
+    """An idempotency key: text. Raises Refused for what SQLite text cannot hold."""
+    if key is None:
+        return None
+    if not key or not messages.is_text(key):
+        raise Refused(f"a key is non-empty text without NUL or half surrogates; got {key!r}")
+    return key
+
+
+def _taken(key: str | None, seq: int, kind: str) -> Refused:
+    return Refused(
+        f"the key {key} already names record {seq} ({kind}) with another content: nothing was written; "
+        "use a new key for new content"
+    )

@@ -1,0 +1,102 @@
+"""Reading a log back: rows, turns and the context, from the views and the bodies behind them.
+
+Takes an open snapshot and answers; writes nothing. A body is re-hashed before it is parsed (L11).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from exarch_sql import messages, residue
+from exarch_sql.answers import RESIDENT, WITHDRAWN, Location, Material, Row, Span, Survey
+from exarch_sql.errors import Refused
+
+if TYPE_CHECKING:
+    import apsw
+
+    from exarch_sql.answers import Message
+    from exarch_sql.store import Store
+
+SURVEY_SQL = "SELECT span_from, span_to, role, kind, label, bytes FROM frontier WHERE log = ? ORDER BY span_from"
+SURVEY_AT_SQL = (
+    "SELECT span_from, span_to, role, kind, label, bytes FROM frontier_at WHERE log = ? AND at = ? ORDER BY span_from"
+)
+INDEX_SQL = """
+SELECT i.span_from, i.span_to, i.role, i.kind, i.label, i.bytes, i.withdrawn, h.span_from, h.span_to
+  FROM items_at AS i LEFT JOIN residues AS h ON h.seq = i.holder
+ WHERE i.log = :log AND i.at = :at
+ ORDER BY i.span_from, i.span_to DESC, i.seq DESC"""
+_CONTEXT_SQL = """
+SELECT f.span_from, f.span_to, f.kind, f.seq, d.note, d.author, r.seq, r.body, r.body_hash
+  FROM {frontier} AS f
+  LEFT JOIN residues AS d ON f.kind = 'residue' AND d.seq = f.seq
+  LEFT JOIN ancestry AS a ON f.kind <> 'residue' AND a.log = f.log AND f.span_from BETWEEN a.turn_from AND a.turn_to
+  LEFT JOIN records AS r ON r.log = a.ancestor AND r.turn = f.span_from AND r.seq <= {upto}
+ WHERE f.log = :log {narrow}
+ ORDER BY f.span_from, r.seq"""
+CONTEXT_SQL = _CONTEXT_SQL.format(frontier="frontier", upto="a.upto", narrow="")
+CONTEXT_AT_SQL = _CONTEXT_SQL.format(frontier="frontier_at", upto="min(a.upto, :at)", narrow="AND f.at = :at")
+MATERIAL_SQL = """
+SELECT r.seq, r.kind, r.body, r.body_hash
+  FROM ancestry AS a JOIN records AS r ON r.log = a.ancestor AND r.turn = :turn AND r.seq <= a.upto
+ WHERE a.log = :log AND :turn BETWEEN a.turn_from AND a.turn_to
+ ORDER BY r.seq"""
+MOMENT_SQL = "SELECT l.opened, (SELECT max(seq) FROM records) FROM logs AS l WHERE l.log = ?"
+
+
+def moment(db: apsw.Connection, log: int, at: int | None) -> int | None:
+    """The moment asked for, when it is one of this log's; None for now. Raises Refused otherwise."""
+    if at is None:
+        return None
+    opened, newest = db.execute(MOMENT_SQL, (log,)).fetchone()
+    if isinstance(at, bool) or not isinstance(at, int) or not opened <= at <= newest:
+        raise Refused(f"at={at!r} is no moment of this log: it was opened by record {opened}, and the newest record is {newest}")
+    return at
+
+
+def survey(db: apsw.Connection, log: int, at: int | None = None) -> Survey:
+    """The frontier's rows and their bytes together."""
+    found = db.execute(SURVEY_SQL, (log,)) if at is None else db.execute(SURVEY_AT_SQL, (log, at))
+    rows = tuple(Row(*row, RESIDENT) for row in found)
+    return Survey(rows, sum(row.bytes for row in rows))
+
+
+def index(db: apsw.Connection, log: int, at: int | None = None) -> list[Row]:
+    """Every item the log ever saw, in index order, each with its location."""
+    if at is None:
+        (at,) = db.execute("SELECT max(seq) FROM records").fetchone()
+    return [
+        Row(from_, to, role, kind, label, size, _location(withdrawn, under_from, under_to))
+        for from_, to, role, kind, label, size, withdrawn, under_from, under_to in db.execute(
+            INDEX_SQL, {"log": log, "at": at}
+        )
+    ]
+
+
+def _location(withdrawn: int, under_from: int | None, under_to: int | None) -> Location:
+    if withdrawn:
+        return WITHDRAWN
+    return RESIDENT if under_from is None or under_to is None else Location("under", Span(under_from, under_to))
+
+
+def context(store: Store, db: apsw.Connection, log: int, at: int | None = None) -> list[Message]:
+    """The messages of the frontier, in order, as recorded; a residue is its own message."""
+    said: list[Message] = []
+    found = db.execute(CONTEXT_SQL, {"log": log}) if at is None else db.execute(CONTEXT_AT_SQL, {"log": log, "at": at})
+    for from_, to, kind, _, note, author, seq, body, hash_ in found:
+        if kind == "residue":
+            said.append(residue.message(Span(from_, to), note, author, redacted=author == "model" and note is None))
+        else:
+            said += messages.decode(store.checked(seq, body, hash_), store.blob)
+    return said
+
+
+def material(store: Store, db: apsw.Connection, log: int, turn: int) -> Material:
+    """A turn's own messages, whole."""
+    said: list[Message] = []
+    role = "assistant"
+    for seq, kind, body, hash_ in db.execute(MATERIAL_SQL, {"log": log, "turn": turn}):
+        if kind == "prompt":
+            role = "user"
+        said += messages.decode(store.checked(seq, body, hash_), store.blob)
+    return Material(turn, role, tuple(said))  # type: ignore[arg-type]

@@ -1,0 +1,229 @@
+"""Appending: one connection, its lock and transactions, and the tip of the chain that the next record extends.
+
+An append is one INSERT whose triggers admit and fold it. The tip is kept between appends; if another connection wrote meanwhile,
+the sequence number no longer fits, the file refuses, and the append is done again on what stands there now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import msgspec
+
+from exarch_sql import chain, messages
+from exarch_sql.connection import translated
+from exarch_sql.errors import BadFile, ExarchError, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from exarch_sql.answers import Role
+    from exarch_sql.messages import Encoded
+
+APPEND_TURN_SQL = """
+INSERT INTO records (seq, log, kind, turn, origin, at_ms, key, label, weight, calls, body_hash, digest, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+
+APPEND_OTHER_SQL = """
+INSERT INTO records (seq, log, kind, at_ms, key, label, weight, span_from, span_to, note, author, anchor, parent, target, reach,
+                     body_hash, digest, body)
+VALUES (:seq, :log, :kind, :at_ms, :key, :label, :weight, :span_from, :span_to, :note, :author, :anchor, :parent, :target, :reach,
+        :body_hash, :digest, :body)"""
+
+TIP_SQL = "SELECT seq, digest FROM records ORDER BY seq DESC LIMIT 1"
+LINEAGE_SQL = "SELECT uuid, created_ms, format FROM lineage"
+BLOB_SQL = "SELECT data FROM blobs WHERE hash = ?"
+ADD_BLOB_SQL = (
+    "INSERT INTO blobs (hash, bytes, data) SELECT :hash, :bytes, :data WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE hash = :hash)"
+)
+_QUOTES = ("label", "weight", "span_from", "span_to", "note", "author", "anchor", "parent", "target", "reach")
+
+
+class Newest(msgspec.Struct, frozen=True):
+    """A log's newest turn where it is also its reach: all that an append must know of a log beforehand."""
+
+    turn: int
+    role: Role
+
+
+def now_ms() -> int:
+    """Unix milliseconds, for ``at_ms``."""
+    return time.time_ns() // 1_000_000
+
+
+class Store:
+    """A lineage file open for records. Threads may share it: every use holds the lock."""
+
+    def __init__(self, db: apsw.Connection, path: str, *, readonly: bool) -> None:
+        self.db = db
+        self.path = path
+        self.readonly = readonly
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._tip: tuple[int, bytes] | None = None
+        self._newest: dict[int, Newest] = {}
+
+    # -- holding and transacting ---------------------------------------------------------------------------------------------
+
+    def inherited(self) -> bool:
+        """Whether this process got the connection through a fork, and so must not touch it."""
+        return os.getpid() != self._pid
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[apsw.Connection]:
+        """The connection, for one thread at a time; driver errors come out as ours."""
+        if self.inherited():
+            raise Refused(
+                f"{self.path} was opened by process {self._pid} and this is {os.getpid()}: a connection does not survive a fork; "
+                "open the archive again here"
+            )
+        with self._lock, translated(self.path):
+            try:
+                yield self.db
+            except apsw.ConnectionClosedError as error:
+                raise ExarchError(f"{self.path} was closed: open the archive again") from error
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """One snapshot for all that is read inside."""
+        with self.held() as db:
+            if db.in_transaction:
+                yield db
+                return
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                if db.in_transaction:
+                    db.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """All or nothing: an immediate transaction, or a savepoint inside one that is open."""
+        with self.held() as db:
+            if db.in_transaction:
+                begin, commit, rollback = "SAVEPOINT op", "RELEASE op", "ROLLBACK TO op; RELEASE op"
+            else:
+                begin, commit, rollback = "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"
+            db.execute(begin)
+            if begin == "BEGIN IMMEDIATE":
+                self.forget()
+            try:
+                yield db
+                db.execute(commit)
+            except BaseException:
+                self.forget()
+                if db.in_transaction:
+                    db.execute(rollback)
+                raise
+
+    def forget(self) -> None:
+        """Drop what is remembered of the file; the next append looks again."""
+        self._tip = None
+        self._newest.clear()
+
+    # -- appending -----------------------------------------------------------------------------------------------------------
+
+    def newest(self, log: int) -> Newest | None:
+        """The log's newest turn as remembered, if it is."""
+        return self._newest.get(log)
+
+    def remember(self, log: int, newest: Newest) -> None:
+        """Note the log's newest turn for the next append."""
+        self._newest[log] = newest
+
+    def append_turn(
+        self,
+        log: int,
+        kind: str,
+        turn: int,
+        encoded: Encoded,
+        *,
+        origin: str,
+        at_ms: int | None,
+        key: str | None,
+        label: str | None,
+        calls: list[str],
+    ) -> int:
+        """Append a record that makes a turn; its seq. Raises apsw.ConstraintError where the file refuses."""
+        seq, previous = self._next()
+        when = now_ms() if at_ms is None else at_ms
+        hash_ = self.hash_of(encoded.data)
+        digest = chain.record_digest(seq, log, kind, turn, origin, when, key, hash_, previous)
+        quoted = messages.dumps(calls) if calls else None
+        for blob in encoded.blobs:
+            self.db.execute(ADD_BLOB_SQL, {"hash": sha256(blob).digest(), "bytes": len(blob), "data": blob})
+        self.db.execute(
+            APPEND_TURN_SQL,
+            (seq, log, kind, turn, origin, when, key, label, encoded.weight, quoted, hash_, digest, encoded.body),
+        )
+        self._tip = seq, digest
+        return seq
+
+    def append_other(
+        self, log: int, kind: str, body: dict[str, Any], *, at_ms: int | None = None, key: str | None = None, **quotes: Any
+    ) -> int:
+        """Append an edit or a witness; its seq. ``quotes`` are the columns that quote the body."""
+        seq, previous = self._next()
+        when = now_ms() if at_ms is None else at_ms
+        text = messages.dumps(body)
+        if len(text) > messages.MAX_BODY_BYTES:
+            raise Refused(f"a {kind} record holds at most {messages.MAX_BODY_BYTES} bytes; got {len(text)} characters")
+        hash_ = self.hash_of(text.encode())
+        digest = chain.record_digest(seq, log, kind, None, None, when, key, hash_, previous)
+        row: dict[str, Any] = dict.fromkeys(_QUOTES)
+        row |= quotes
+        row |= {"seq": seq, "log": log, "kind": kind, "at_ms": when, "key": key}
+        row |= {"body_hash": hash_, "digest": digest, "body": text}
+        self.db.execute(APPEND_OTHER_SQL, row)
+        self._tip = seq, digest
+        self._newest.pop(log, None)
+        return seq
+
+    def _next(self) -> tuple[int, bytes]:
+        """The seq the next record takes, and the digest it extends."""
+        if self._tip is None:
+            self._tip = self.tip()
+        seq, digest = self._tip
+        return seq + 1, digest
+
+    def tip(self) -> tuple[int, bytes]:
+        """The newest record's seq and digest; (0, genesis) before the first."""
+        row = self.db.execute(TIP_SQL).fetchone()
+        return row or (0, chain.genesis(*self.lineage()))
+
+    def lineage(self) -> tuple[str, int, int]:
+        """The lineage's uuid, creation time and format."""
+        row = self.db.execute(LINEAGE_SQL).fetchone()
+        if row is None:
+            raise BadFile(f"{self.path} holds no lineage: run verify")
+        return row  # type: ignore[no-any-return]
+
+    # -- reading bodies ------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def hash_of(data: bytes) -> bytes:
+        """SHA-256 of a body's UTF-8 bytes."""
+        return sha256(data).digest()
+
+    def checked(self, seq: int, body: str | None, hash_: bytes) -> str:
+        """The body, when it still has the hash it was recorded under (L11). Raises BadFile before anything is parsed."""
+        if body is None:
+            return "[]"
+        if self.hash_of(body.encode()) != hash_:
+            raise BadFile(f"record {seq} does not hash to the digest recorded for it: its body was altered; run verify")
+        return body
+
+    def blob(self, hash_: bytes) -> bytes:
+        """The raw bytes of a blob, re-hashed. Raises BadFile when it is missing or altered."""
+        row = self.db.execute(BLOB_SQL, (hash_,)).fetchone()
+        data = row[0] if row else None
+        if data is None or sha256(data).digest() != hash_:
+            raise BadFile(f"blob {hash_.hex()} is {'altered' if data is not None else 'missing'}: run verify")
+        return data  # type: ignore[no-any-return]

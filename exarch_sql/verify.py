@@ -1,0 +1,317 @@
+"""Verify: judge a whole file from its bytes, trusting none of its triggers (design section 9).
+
+In order: the schema itself; SQLite's own checks; every record, by hash, chain, quotes and laws, while `exarch_sql.fold` works out in
+Python what the file ought to hold; every fold row against that; every view against a recomputation; every blob. Memory holds
+intervals per log and a bounded list of faults, whatever the size of the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import msgspec
+
+from exarch_sql import chain, messages, residue, views
+from exarch_sql.answers import Fault, Head, Report, Span
+from exarch_sql.connection import schema_faults, schema_of
+from exarch_sql.errors import ExarchError
+from exarch_sql.fold import TURN_KINDS, Fold, FoldedLog, Record, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEPT_FAULTS = 100  # the first of them; all are counted
+PROGRESS_EVERY = 1000
+
+RECORDS_SQL = """
+SELECT seq, log, kind, turn, origin, label, weight, calls, span_from, span_to, note, author, anchor, parent, target, reach,
+       at_ms, key, body_hash, digest, body FROM records NOT INDEXED ORDER BY seq"""
+LAST_SQL = """
+SELECT kind, calls FROM records
+ WHERE log = :log AND turn = :turn AND seq <= :upto AND seq < :seq ORDER BY seq DESC LIMIT 1"""
+TABLES: dict[str, tuple[str, ...]] = {
+    "logs": ("log", "name", "parent", "opened", "base"),
+    "ancestry": ("log", "ancestor", "upto", "turn_from", "turn_to"),
+    "residues": ("seq", "log", "span_from", "span_to", "note", "author", "weight"),
+    "locations": ("log", "span_from", "residue", "holder"),
+    "withdrawals": ("log", "span_from", "span_to", "seq"),
+    "standing": ("log", "span_from", "span_to", "residue", "seq"),
+}
+EDIT_BODIES = {
+    "opened": {"name": "label", "parent": "parent", "reach": "reach", "withdrawn": "anchor"},
+    "evicted": {"from": "span_from", "to": "span_to", "note": "note", "by": "author", "reach": "reach"},
+    "rewound": {"anchor": "anchor", "reach": "reach"},
+    "cleared": {"reach": "reach"},
+    "redacted": {"target": "target"},
+}
+QUOTES = (
+    "label",
+    "weight",
+    "calls",
+    "span_from",
+    "span_to",
+    "note",
+    "author",
+    "anchor",
+    "parent",
+    "target",
+    "reach",
+)  # fmt: skip
+
+
+class Faults:
+    """The faults found so far: all counted by kind, the first of them kept."""
+
+    def __init__(self) -> None:
+        self.kept: list[Fault] = []
+        self.counts: Counter[str] = Counter()
+
+    def add(self, kind: str, where: str, what: str) -> None:
+        """Note one fault."""
+        self.counts[kind] += 1
+        if len(self.kept) < KEPT_FAULTS:
+            self.kept.append(Fault(kind, where, what))
+
+
+def verify(
+    db: apsw.Connection, *, against: Head | None = None, progress: Callable[[int], None] | None = None
+) -> Report:
+    """Judge the file behind an open snapshot; what it finds wrong is in the report, never raised.
+
+    ``against`` is a head kept elsewhere: the record it names must still be there with the digest it had. ``progress`` is called
+    now and then with the number of records checked.
+    """
+    return _Judgement(db, against, progress).report()
+
+
+class _Judgement:
+    """One pass of judgement over a file."""
+
+    def __init__(self, db: apsw.Connection, against: Head | None, progress: Callable[[int], None] | None) -> None:
+        self.db, self.against, self.progress = db, against, progress
+        self.faults = Faults()
+        self.fold = Fold(self._last)
+        self.records = self.blobs = self.seq = 0
+        self.digest = b""
+        self.redacted: set[int] = set()
+        self.uuid = ""
+        self.expected = Counter[str]()
+        self.named: set[str] = set()
+        self.blanked: set[str] = set()
+
+    def report(self) -> Report:
+        """Run every check that the state of the file allows."""
+        for what, how in schema_faults(schema_of(self.db)):
+            self.faults.add("schema", what, how)
+        try:
+            for check in (self._sqlite, self._lineage, self._records, self._head, self._rows, self._blobs, self._views):
+                check()
+        except (apsw.Error, ExarchError) as error:
+            self.faults.add("unreadable", f"after record {self.seq}", str(error))
+        head = Head(self.uuid, self.seq, self.digest.hex()) if self.records else None
+        return Report(
+            tuple(self.faults.kept),
+            dict(self.faults.counts),
+            self.records,
+            self.blobs,
+            len(self.fold.logs),
+            tuple(sorted(self.redacted)),
+            head,
+        )
+
+    # -- the file ------------------------------------------------------------------------------------------------------------
+
+    def _sqlite(self) -> None:
+        """SQLite's own look at pages, indexes and constraints."""
+        for (said,) in self.db.execute("PRAGMA integrity_check(20)"):
+            if said != "ok":
+                self.faults.add("sqlite", "integrity_check", said)
+
+    def _lineage(self) -> None:
+        rows = self.db.execute("SELECT id, uuid, created_ms, format FROM lineage").fetchall()
+        if len(rows) != 1 or rows[0][0] != 1 or rows[0][3] != 1:
+            self.faults.add("lineage", "lineage", f"{rows} instead of one row with id 1 and format 1")
+        uuid, created_ms, format_ = rows[0][1:] if rows else ("", 0, 0)
+        self.uuid = uuid
+        self.digest = chain.genesis(uuid, created_ms, format_)
+
+    # -- records -------------------------------------------------------------------------------------------------------------
+
+    def _records(self) -> None:
+        targets = {row[0] for row in self.db.execute("SELECT target FROM records WHERE target IS NOT NULL")}
+        kept = self.against
+        for row in self.db.execute(RECORDS_SQL):
+            seq, (at_ms, key, hash_, digest, body) = row[0], row[16:]
+            where = f"record {seq}"
+            if seq != self.seq + 1:
+                self.faults.add("sequence", where, f"follows record {self.seq}")
+            self.seq = seq
+            self.records += 1
+            if body is None:
+                if seq in targets:
+                    self.redacted.add(seq)
+                else:
+                    self.faults.add("body", where, "is blank, and no redaction names it")
+            elif sha256(body.encode()).digest() != hash_:
+                self.faults.add("body", where, "its body does not have the hash recorded for it")
+            want = chain.record_digest(seq, row[1], row[2], row[3], row[4], at_ms, key, hash_, self.digest)
+            if want != digest:
+                self.faults.add("chain", where, "its digest does not follow from its fields and its predecessor")
+            self.digest = digest
+            if kept and seq == kept.seq and digest.hex() != kept.digest:
+                self.faults.add("head", where, f"has the digest {digest.hex()}, the kept head has {kept.digest}")
+            self._record(Record(*row[:16], blanked=body is None), body, where)
+            if self.progress and self.records % PROGRESS_EVERY == 0:
+                self.progress(self.records)
+
+    def _record(self, record: Record, body: str | None, where: str) -> None:
+        """Its quotes against its body, its laws, and the fold rows it implies."""
+        if body is not None:
+            self._quotes(record, body, where)
+        try:
+            broken, rows = self.fold.take(record)
+        except (ValueError, TypeError, KeyError) as error:
+            self.faults.add("law", where, f"cannot be folded: {error}")
+            return
+        for law in broken:
+            self.faults.add("law", where, law)
+        for row in rows:
+            self._row(row, where)
+
+    def _quotes(self, record: Record, body: str, where: str) -> None:
+        try:
+            quotes = quotes_of(record.kind, messages.loads(body), body)
+        except (ExarchError, ValueError, TypeError, KeyError, AttributeError) as error:
+            self.faults.add("body", where, f"is not what a {record.kind} holds: {error!r}")
+            return
+        if record.kind in TURN_KINDS:
+            if '"$blob"' in body:
+                self.named.update(messages.holes(messages.loads(body)))
+            if quotes.get("weight", -1) is None:
+                quotes["weight"] = self._weight(body)
+        for name in QUOTES:
+            got, want = getattr(record, name), quotes.get(name)
+            if got != want:
+                self.faults.add("quote", where, f"{name} is {got!r}, its body says {want!r}")
+
+    def _weight(self, body: str) -> int | None:
+        """What messages with blobs in them weigh."""
+        try:
+            return messages.weigh(messages.decode(body, self._blob))
+        except ExarchError:
+            return None
+
+    def _blob(self, hash_: bytes) -> bytes:
+        row = self.db.execute("SELECT data FROM blobs WHERE hash = ?", (hash_,)).fetchone()
+        if row is None or row[0] is None:
+            raise ExarchError(f"blob {hash_.hex()} is missing")
+        return row[0]  # type: ignore[no-any-return]
+
+    def _last(self, log: FoldedLog, turn: int) -> tuple[str, str | None]:
+        """The kind and calls of a turn's last record that a log sees, as of the record being folded."""
+        for ancestor, upto, low, high in log.sees:
+            if low <= turn <= high:
+                row = self.db.execute(
+                    LAST_SQL, {"log": ancestor, "turn": turn, "upto": upto, "seq": self.seq + 1}
+                ).fetchone()
+                if row:
+                    return row  # type: ignore[no-any-return]
+        return "assistant", None
+
+    def _head(self) -> None:
+        kept = self.against
+        if kept is None:
+            return
+        if kept.lineage != self.uuid:
+            self.faults.add("head", "lineage", f"is {self.uuid}, the kept head is of {kept.lineage}")
+        if kept.seq > self.seq:
+            self.faults.add("head", f"record {kept.seq}", f"is gone: the file ends at record {self.seq}")
+
+    # -- fold rows -----------------------------------------------------------------------------------------------------------
+
+    def _row(self, row: Row, where: str) -> None:
+        """One fold row that ought to be there, looked up by all its values."""
+        self.expected[row.table] += 1
+        columns = TABLES[row.table]
+        test = " AND ".join(f"{column} IS ?" for column in columns)
+        if self.db.execute(f"SELECT 1 FROM {row.table} WHERE {test}", row.values).fetchone() is None:
+            shown = ", ".join(f"{column} {value}" for column, value in zip(columns, row.values, strict=True))
+            self.faults.add("fold", f"{row.table} of {where}", f"has no row with {shown}")
+
+    def _rows(self) -> None:
+        """No fold table holds a row too many; ground, which comes and goes, is compared as it stands."""
+        for row in self.fold.standing():
+            self._row(row, f"log {row.values[0]}")
+        for table in TABLES:
+            (count,) = self.db.execute(f"SELECT count(*) FROM {table}").fetchone()
+            if count != self.expected[table]:
+                self.faults.add("fold", table, f"holds {count} rows, the records imply {self.expected[table]}")
+
+    def _blobs(self) -> None:
+        for hash_, size, data in self.db.execute("SELECT hash, bytes, data FROM blobs"):
+            self.blobs += 1
+            where = f"blob {hash_.hex()}"
+            if hash_.hex() not in self.named and not self.redacted:
+                self.faults.add("blob", where, "is named by no record")
+            self.named.discard(hash_.hex())
+            if data is None:
+                self.faults.add("blob", where, "is blank")
+            elif len(data) != size or sha256(data).digest() != hash_:
+                self.faults.add("blob", where, "does not have its hash or its length")
+        for name in sorted(self.named):
+            self.faults.add("blob", f"blob {name}", "is named by a record and missing")
+
+    # -- views ---------------------------------------------------------------------------------------------------------------
+
+    def _views(self) -> None:
+        """What each view answers, against a recomputation by definition."""
+        if "schema" in self.faults.counts or "fold" in self.faults.counts:
+            return  # their answers rest on what was found wrong already
+        for view, where, what in views.faults(self.db, self.fold):
+            self.faults.add("view", f"{view} {where}", what)
+
+
+def quotes_of(kind: str, said: Any, body: str) -> dict[str, Any]:
+    """The quoting columns that a record of this kind and body ought to have; a ``weight`` of None is left to the caller.
+
+    Raises ValueError and its like when the body does not have the shape of its kind.
+    """
+    if kind in TURN_KINDS:
+        return _turn_quotes(kind, said, body)
+    if not isinstance(said, dict):
+        raise ValueError("not an object")
+    if kind not in EDIT_BODIES:
+        return {}
+    quotes = {column: said.get(name) for name, column in EDIT_BODIES[kind].items()}
+    if kind == "evicted":
+        message = residue.message(Span(said["from"], said["to"]), said.get("note"), said["by"])
+        quotes["weight"] = messages.weigh([message])
+    return quotes
+
+
+def _turn_quotes(kind: str, said: Any, body: str) -> dict[str, Any]:
+    if not isinstance(said, list):
+        raise ValueError("not a list of messages")
+    plain = "$blob" not in body and "\\u" not in body
+    quotes: dict[str, Any] = {"weight": len(body.encode()) - len(said) - 1 if plain else None}
+    if kind in ("prompt", "assistant"):
+        quotes["label"] = messages.label(said, of_reply=kind == "assistant")
+    if kind in ("assistant", "tool_results"):
+        type_ = "tool_call" if kind == "assistant" else "tool_call_response"
+        calls = messages.call_ids(said, type_)
+        quotes["calls"] = messages.dumps(calls) if calls else None
+    return quotes
+
+
+def head_of(text: str) -> Head:
+    """A kept head from its JSON. Raises ExarchError when it is none."""
+    try:
+        return msgspec.convert(json.loads(text), Head)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise ExarchError(f'a head is {{"lineage", "seq", "digest"}}, as `head --json` prints it; got {text[:80]!r}') from error
+
+
