@@ -1,8 +1,8 @@
 """The archive: one lineage file, its logs, and what keeps it.
 
-    with Archive.open("agent.exarch") as archive:
-        log = archive.trunk
-        log.prompt("fix the parser")
+with Archive.open("agent.exarch") as archive:
+    log = archive.trunk
+    log.prompt("fix the parser")
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import apsw
 
 from exarch_sql import judge
 from exarch_sql.answers import Head, LogInfo, Report
-from exarch_sql.connection import Durability, create_file, open_file
+from exarch_sql.connection import Durability, create_file, one, open_file
 from exarch_sql.errors import BadFile, Refused
 from exarch_sql.log import Log, open_log
 from exarch_sql.store import Store, now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 TRUNK = "trunk"
 
@@ -60,9 +59,13 @@ class Archive:
         name = os.fspath(path)
         if not os.path.exists(name):
             if readonly:
-                raise BadFile(f"{name} does not exist: a file opened for reading must be there; leave readonly out to make it")
+                raise BadFile(
+                    f"{name} does not exist: a file opened for reading must be there; leave readonly out to make it"
+                )
             create_file(name, _found, created_ms=now_ms())
-        return cls(Store(open_file(name, readonly=readonly, durability=durability, timeout=timeout), name, readonly=readonly))
+        return cls(
+            Store(open_file(name, readonly=readonly, durability=durability, timeout=timeout), name, readonly=readonly)
+        )
 
     @property
     def path(self) -> str:
@@ -80,9 +83,9 @@ class Archive:
         store = self._store
         if store.inherited():
             return
-        with contextlib.suppress(apsw.ConnectionClosedError), store.held() as db:
+        with store.held() as db:
             if not store.readonly:
-                with contextlib.suppress(apsw.BusyError, apsw.LockedError):
+                with contextlib.suppress(apsw.BusyError, apsw.LockedError, apsw.ConnectionClosedError):
                     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             db.close()
 
@@ -101,7 +104,9 @@ class Archive:
             if row is None:
                 names = [known for (known,) in db.execute("SELECT name FROM logs ORDER BY log LIMIT 6")]
                 more = ", ..." if len(names) == 6 else ""
-                raise Refused(f"there is no log {name!r}: the logs are {', '.join(names[:5])}{more}; log.fork({name!r}) makes one")
+                raise Refused(
+                    f"there is no log {name!r}: the logs are {', '.join(names[:5])}{more}; log.fork({name!r}) makes one"
+                )
         return Log(self._store, *row)
 
     def new_log(self, name: str, *, at_ms: int | None = None) -> Log:
@@ -126,7 +131,7 @@ class Archive:
     def head(self) -> Head:
         """What to keep elsewhere in order to prove later that nothing before it was altered or cut off."""
         with self._store.reading() as db:
-            seq, digest = db.execute(HEAD_SQL).fetchone()
+            seq, digest = one(db, HEAD_SQL)
             return Head(self._store.lineage()[0], seq, digest.hex())
 
     def verify(self, against: Head | None = None, progress: Callable[[int], None] | None = None) -> Report:

@@ -6,6 +6,7 @@ digest. Fields that quote the body stay out: the body answers for them through i
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import sha256
 
 RECORD_TAG = b"exarch_sql/1/record\n"
@@ -19,6 +20,9 @@ def _field(value: str | int | None) -> bytes:
         return _ABSENT
     data = str(value).encode()
     return len(data).to_bytes(4, "big") + data
+
+
+_known = lru_cache(maxsize=512)(_field)  # fields that few values fill
 
 
 def genesis(uuid: str, created_ms: int, format_: int) -> bytes:
@@ -38,5 +42,6 @@ def record_digest(
     previous: bytes,
 ) -> bytes:
     """The digest of one record: 32 bytes."""
-    fields = (_field(seq), _field(log), _field(kind), _field(turn), _field(origin), _field(at_ms), _field(key))
-    return sha256(b"".join((RECORD_TAG, *fields, hash_, previous))).digest()
+    head = RECORD_TAG + _field(seq) + _known(log) + _known(kind)
+    tail = _field(turn) + _known(origin) + _field(at_ms) + (_ABSENT if key is None else _field(key))
+    return sha256(head + tail + hash_ + previous).digest()

@@ -13,7 +13,7 @@ import struct
 import uuid
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import apsw
 
@@ -32,23 +32,45 @@ _HEADER_BYTES = 100  # the SQLite database header
 _USER_VERSION_AT, _APPLICATION_ID_AT = 60, 68
 
 
+def translation(error: apsw.Error, path: str) -> ExarchError | None:  # noqa: PLR0911 (a table)
+    """Our error for one of the driver's; None for what can only be a mistake of ours."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return Busy(f"{path} is being written by another connection: nothing was written, try again")
+        case apsw.NotADBError() | apsw.CorruptError() | apsw.IOError() | apsw.CantOpenError() | apsw.FormatError():
+            return BadFile(f"{path} could not be read or written: {error}")
+        case apsw.FullError():
+            return ExarchError(f"{path} could not grow: {error}; nothing was written, free some space and try again")
+        case apsw.ReadOnlyError() | apsw.PermissionsError():
+            return Refused(f"{path} is open for reading only: nothing was written; open it without readonly")
+        case apsw.ConstraintError():
+            return Refused(f"the file refused: {error}")
+        case apsw.TooBigError():
+            return Refused(f"the text or blob is larger than SQLite holds in one value: {error}; nothing was written")
+        case apsw.ConnectionClosedError():
+            return ExarchError(f"{path} was closed: open the archive again")
+        case _:
+            return None
+
+
 @contextlib.contextmanager
 def translated(path: str) -> Iterator[None]:
-    """Turn what the driver raises inside the block into `Busy`, `BadFile` or `Refused`."""
+    """Turn what the driver raises inside the block into ours."""
     try:
         yield
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise Busy(f"{path} is being written by another connection: nothing was written, try again") from error
-    except (apsw.NotADBError, apsw.CorruptError, apsw.IOError, apsw.CantOpenError, apsw.FormatError) as error:
-        raise BadFile(f"{path} could not be read or written: {error}") from error
-    except apsw.FullError as error:
-        raise ExarchError(f"{path} could not grow: {error}; nothing was written, free some space and try again") from error
-    except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise Refused(f"{path} is open for reading only: nothing was written; open it without readonly") from error
-    except apsw.ConstraintError as error:
-        raise Refused(f"the file refused: {error}") from error
-    except apsw.TooBigError as error:
-        raise Refused(f"the text or blob is larger than SQLite holds in one value: {error}; nothing was written") from error
+    except apsw.Error as error:
+        ours = translation(error, path)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def one(db: apsw.Connection, sql: str, bindings: Any = ()) -> tuple[Any, ...]:
+    """The row of a query that always answers one. Raises BadFile when it does not: only a damaged file can make that so."""
+    row: tuple[Any, ...] | None = db.execute(sql, bindings).fetchone()
+    if row is None:
+        raise BadFile("a row that every lineage file has is missing: run verify")
+    return row
 
 
 @cache
@@ -74,7 +96,7 @@ SCHEMA_SQL = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
 
 def schema_of(db: apsw.Connection) -> frozenset[SchemaRow]:
     """(type, name, sql) of every object in the file, those SQLite made for itself aside."""
-    return frozenset(db.execute(SCHEMA_SQL))
+    return frozenset(cast("Iterator[SchemaRow]", db.execute(SCHEMA_SQL)))
 
 
 def schema_faults(found: frozenset[SchemaRow]) -> list[tuple[str, str]]:
@@ -147,7 +169,9 @@ def open_file(path: str, *, readonly: bool, durability: Durability, timeout: flo
     if faults:
         db.close()
         what, how = faults[0]
-        raise BadFile(f"{path} has a schema that is not ours: {what} is {how} ({len(faults)} such); verify lists them all")
+        raise BadFile(
+            f"{path} has a schema that is not ours: {what} is {how} ({len(faults)} such); verify lists them all"
+        )
     return db
 
 

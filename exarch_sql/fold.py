@@ -164,14 +164,18 @@ class Fold:
         base = parent.reach if parent else 0
         owing = parent.newest if parent and parent.state == "owing" else None
         if record.reach != base or record.anchor != owing:
-            broken.append(f"L13: reach {record.reach} and withdrawn {record.anchor} at the fork, want {base} and {owing}")
+            broken.append(
+                f"L13: reach {record.reach} and withdrawn {record.anchor} at the fork, want {base} and {owing}"
+            )
         log = FoldedLog(record.log, record.label or "", parent, record.seq, base)
         self.logs[record.log] = log
         self._names.add(log.name)
         rows = [Row("logs", (log.number, log.name, log.parent, log.opened, log.base))]
         rows += [Row("ancestry", (log.number, *seen)) for seen in log.sees]
         if owing is not None:
-            rows += [Row("withdrawals", (log.number, *run, record.seq)) for run in log.withdraw(owing, owing, record.seq)]
+            rows += [
+                Row("withdrawals", (log.number, *run, record.seq)) for run in log.withdraw(owing, owing, record.seq)
+            ]
         self._settle(log)
         return broken, rows
 
@@ -184,12 +188,14 @@ class Fold:
         calls = json.loads(record.calls) if record.calls else []
         admitted = {
             "prompt": log.state != "owing",
-            "assistant": log.state in ("prompted", "answered") or log.state == "ready" and record.origin == "import",
+            "assistant": log.state in ("prompted", "answered") or (log.state == "ready" and record.origin == "import"),
             "tool_results": log.state == "owing" and sorted(calls) == sorted(log.owed),
             "steering": log.state in ("prompted", "answered") and log.newest > log.base,
         }[record.kind]
         if not admitted:
-            broken.append(f"L4: {record.kind} while the log is {log.state}" + (f", owing {log.owed}" if log.owed else ""))
+            broken.append(
+                f"L4: {record.kind} while the log is {log.state}" + (f", owing {log.owed}" if log.owed else "")
+            )
         if len(set(calls)) != len(calls):
             broken.append(f"L4: a call id stands twice in {calls}")
         if opens:
@@ -220,7 +226,9 @@ class Fold:
             return [f"L5: the span {from_}..{to} is not within 1..{log.reach}"], []
         broken = []
         start, end = log.ground(from_), log.ground(to)
-        if start and (start.residue is None or start.from_ != from_) or end and (end.residue is None or end.to != to):
+        if (start and (start.residue is None or start.from_ != from_)) or (
+            end and (end.residue is None or end.to != to)
+        ):
             broken.append(f"L5: the span {from_}..{to} is not made of whole items of the context")
         if log.state != "ready" and from_ <= log.newest <= to:
             broken.append(f"L5: turn {log.newest} is being written")
@@ -260,19 +268,23 @@ class Fold:
             broken.append(f"L10: {record.kind} while results are owed")
         if record.reach != log.reach:
             broken.append(f"L3: reach {record.reach}, want {log.reach}")
-        if anchor is None or record.kind == "rewound" and not 1 <= anchor <= log.reach:
+        if anchor is None or (record.kind == "rewound" and not 1 <= anchor <= log.reach):
             return [*broken, f"L10: the anchor {anchor} is not within 1..{log.reach}"], []
         ground = log.ground(anchor)
         if record.kind == "rewound" and ground and (ground.residue is None or ground.from_ != anchor):
             broken.append(f"L10: the anchor {anchor} does not start an item of the context")
         if log.reach == 0:
             return broken, []
-        rows = [Row("withdrawals", (log.number, *run, record.seq)) for run in log.withdraw(anchor, log.reach, record.seq)]
+        rows = [
+            Row("withdrawals", (log.number, *run, record.seq)) for run in log.withdraw(anchor, log.reach, record.seq)
+        ]
         self._settle(log)
         return broken, rows
 
     def standing(self) -> list[Row]:
         """The rows of ``standing`` that ought to be there now."""
         return [
-            Row("standing", (log.number, g.from_, g.to, g.residue, g.seq)) for log in self.logs.values() for g in log.grounds
+            Row("standing", (log.number, g.from_, g.to, g.residue, g.seq))
+            for log in self.logs.values()
+            for g in log.grounds
         ]

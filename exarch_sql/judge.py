@@ -165,7 +165,9 @@ def anchor(state: State, turn: int, ground: Ground | None) -> None:
         raise Refused(f"turn {turn} was withdrawn: rewind to a turn that is still in the context")
     if ground and ground.span.from_ != turn:
         after = f" or turn {ground.span.to + 1}" if ground.span.to < state.newest else ""
-        raise Refused(f"turn {turn} lies under the residue over {ground.span}: rewind to turn {ground.span.from_}{after}")
+        raise Refused(
+            f"turn {turn} lies under the residue over {ground.span}: rewind to turn {ground.span.from_}{after}"
+        )
 
 
 def readable(state: State, turns: list[int]) -> None:

@@ -13,14 +13,15 @@ import apsw
 import msgspec
 
 from exarch_sql import judge, messages, planning, providers, reading, residue
-from exarch_sql.answers import Found, Location, Material, Pressure, Row, Span, Survey, Turn
+from exarch_sql.answers import Found, Location, Material, Pressure, Role, Row, Span, Survey, Turn
+from exarch_sql.connection import one
 from exarch_sql.errors import Refused
-from exarch_sql.store import Newest
+from exarch_sql.store import Draft, Newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from exarch_sql.answers import Json, Message, Role
+    from exarch_sql.answers import Json, Message
     from exarch_sql.store import Store
 
 Origin = Literal["own", "import"]
@@ -28,9 +29,17 @@ Format = Literal["otel", "anthropic", "openai-chat", "openai-responses"]
 Witness = Literal["usage", "door", "note", "error", "meta"]
 
 WITNESSES = ("usage", "door", "note", "error", "meta")
+ROLE_OF: dict[str, Role] = {
+    "prompt": "user",
+    "assistant": "assistant",
+    "tool_results": "assistant",
+    "steering": "assistant",
+}
 NO_RESULT = "[EXARCH // No result: the deliberation ended before this call ran.]"
 
-BY_KEY_SQL = "SELECT seq, kind, turn, body_hash, span_from, span_to, note, author, anchor FROM records WHERE log = ? AND key = ?"
+BY_KEY_SQL = (
+    "SELECT seq, kind, turn, body_hash, span_from, span_to, note, author, anchor FROM records WHERE log = ? AND key = ?"
+)
 ROLE_SQL = """
 SELECT CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END FROM ancestry AS a
   JOIN records AS r ON r.log = a.ancestor AND r.turn = :turn AND r.kind IN ('prompt', 'assistant') AND r.seq <= a.upto
@@ -62,7 +71,7 @@ class Log:
     # -- where it stands -----------------------------------------------------------------------------------------------------
 
     def _state(self, db: apsw.Connection) -> judge.State:
-        return judge.State(*db.execute(judge.STATE_SQL, (self.number,)).fetchone())
+        return judge.State(*one(db, judge.STATE_SQL, (self.number,)))
 
     def stands(self) -> judge.State:
         """Where the log stands: reach, newest turn, protocol state, owed calls."""
@@ -103,7 +112,9 @@ class Log:
         """Open a user turn. ``message`` is text, or a message of any shape `exarch_sql.providers` takes."""
         said = _voiced(message, "user", "a prompt")
         label = messages.label(said, of_reply=False)
-        return self._append("prompt", said, judge.prompt, label=label, origin=origin, key=key, expect=expect, at_ms=at_ms)
+        return self._append(
+            "prompt", said, judge.prompt, label=label, origin=origin, key=key, expect=expect, at_ms=at_ms
+        )
 
     def assistant(
         self,
@@ -190,33 +201,41 @@ class Log:
         """Append a record that makes a turn, on the remembered tip if it still holds, else on a fresh look."""
         if origin not in ("own", "import"):
             raise Refused(f"origin is 'own' or 'import', not {origin!r}")
-        store, opens = self._store, label is not None
-        encoded = messages.encode(said)
-        rest = {"origin": origin, "at_ms": at_ms, "key": _key(key), "label": label, "calls": calls or []}
-        role: Role = "user" if kind == "prompt" else "assistant"
+        store, role = self._store, ROLE_OF[kind]
+        draft = Draft(self.number, kind, messages.encode(said), origin, at_ms, _key(key), label, calls)
         with store.held():
             known = store.newest(self.number)
-            if known and key is None and not encoded.blobs and expect in (None, known.turn):
-                newest = Newest(known.turn + 1, role) if opens else known
-                with contextlib.suppress(apsw.ConstraintError):
-                    seq = store.append_turn(self.number, kind, newest.turn, encoded, **rest)
+            if known and key is None and not draft.encoded.blobs and (expect is None or expect == known.turn):
+                newest = known if label is None else Newest(known.turn + 1, role)
+                try:
+                    seq = store.append_turn(draft, newest.turn)
+                except apsw.ConstraintError:
+                    store.forget()  # refused: by the state of the log, or because somebody else wrote
+                else:
                     store.remember(self.number, newest)
                     return Turn(newest.turn, newest.role, seq)
-                store.forget()
-            with store.writing() as db:
-                if found := self._by_key(db, key):
-                    seq, kind_, turn, hash_, *_ = found
-                    if kind_ != kind or hash_ != store.hash_of(encoded.data):
-                        raise _taken(key, seq, kind_)
-                    return Turn(turn, self._role(db, turn), seq)
-                state = self._state(db)
-                judge.expected(state, expect)
-                admit(state)
-                newest = Newest(state.reach + 1, role) if opens else Newest(state.newest, self._role(db, state.newest))
-                seq = store.append_turn(self.number, kind, newest.turn, encoded, **rest)
-            if newest.turn >= state.reach:
-                store.remember(self.number, newest)
-            return Turn(newest.turn, newest.role, seq)
+            return self._append_looking(draft, role, admit, expect)
+
+    def _append_looking(
+        self, draft: Draft, role: Role, admit: Callable[[judge.State], None], expect: int | None
+    ) -> Turn:
+        """The append again, on the log's state as it is now, judged and explained."""
+        store = self._store
+        with store.writing() as db:
+            if found := self._by_key(db, draft.key):
+                seq, kind, turn, hash_, *_ = found
+                if kind != draft.kind or hash_ != store.hash_of(draft.encoded.data):
+                    raise _taken(draft.key, seq, kind)
+                return Turn(turn, self._role(db, turn), seq)
+            state = self._state(db)
+            judge.expected(state, expect)
+            admit(state)
+            extends = draft.label is None
+            newest = Newest(state.newest, self._role(db, state.newest)) if extends else Newest(state.reach + 1, role)
+            seq = store.append_turn(draft, newest.turn)
+        if newest.turn >= state.reach:
+            store.remember(self.number, newest)
+        return Turn(newest.turn, newest.role, seq)
 
     def witness(self, kind: Witness, body: Json, *, key: str | None = None, at_ms: int | None = None) -> int:
         """Record what was only seen: ``usage``, ``door``, ``note``, ``error`` or ``meta``. Folded by nothing; its seq."""
@@ -234,7 +253,7 @@ class Log:
         return self.witness("usage", {"turn": turn, **counts}, key=key, at_ms=at_ms)
 
     def note(self, text: str, *, key: str | None = None, at_ms: int | None = None) -> int:
-        """Record a remark of the harness. (A model's note belongs to an eviction.)"""
+        """Record a remark of the harness; a model's note belongs to an eviction."""
         return self.witness("note", {"text": text}, key=key, at_ms=at_ms)
 
     def error(self, text: str, *, key: str | None = None, at_ms: int | None = None) -> int:
@@ -374,7 +393,9 @@ class Log:
             judge.expected(state, expect)
             admit(state, db)
             body = {**particulars, "reach": state.reach}
-            self._store.append_other(self.number, kind, body, at_ms=at_ms, key=_key(key), reach=state.reach, **particulars)
+            self._store.append_other(
+                self.number, kind, body, at_ms=at_ms, key=_key(key), reach=state.reach, **particulars
+            )
             return reading.survey(db, self.number)
 
     def fork(self, name: str, *, expect: int | None = None, at_ms: int | None = None) -> Log:
@@ -421,7 +442,7 @@ class Log:
             return [reading.material(self._store, db, self.number, turn) for turn in wanted]
 
     def grep(self, pattern: str, turns: Sequence[int] | None = None) -> Found:
-        """Every line that matches: the 100 oldest hits, and the count of all; over all turns but the one being written, and notes."""
+        """Every matching line of all turns but the one being written, and of notes: the 100 oldest, and the count of all."""
         from exarch_sql import search  # noqa: PLC0415  (RE2 is loaded only by those who search)
 
         narrowed = None if turns is None else sorted({_turn_id(turn, "turns") for turn in turns})
@@ -454,7 +475,7 @@ class Log:
         """
         with self._store.reading() as db:
             survey = reading.survey(db, self.number)
-            (stale,) = db.execute(STALE_SQL, {"log": self.number}).fetchone()
+            (stale,) = one(db, STALE_SQL, {"log": self.number})
         counted = used is not None and window is not None
         pressure = planning.weigh(survey, used, window, stale=bool(stale) and counted)
         due = pressure.level != "under" and not self._told
@@ -468,11 +489,11 @@ class Log:
         return None if key is None else db.execute(BY_KEY_SQL, (self.number, key)).fetchone()
 
     def _role(self, db: apsw.Connection, turn: int) -> Role:
-        row = db.execute(ROLE_SQL, {"log": self.number, "turn": turn}).fetchone()
-        return row[0]  # type: ignore[no-any-return]
+        role: Role = one(db, ROLE_SQL, {"log": self.number, "turn": turn})[0]
+        return role
 
     def _ground(self, db: apsw.Connection, turn: int) -> judge.Ground | None:
-        row = db.execute(GROUND_SQL, {"log": self.number, "turn": turn}).fetchone()
+        row: tuple[Any, ...] | None = db.execute(GROUND_SQL, {"log": self.number, "turn": turn}).fetchone()
         return judge.Ground(Span(row[0], row[1]), withdrawn=bool(row[2])) if row else None
 
 
@@ -481,8 +502,10 @@ def open_log(
 ) -> int:
     """Record that a log begins, a fork of ``parent`` or one of its own; its number. Raises Refused when the name is taken."""
     if row := db.execute("SELECT log FROM logs WHERE name = ?", (name,)).fetchone():
-        raise Refused(f"a log named {name} is already there, number {row[0]}: open it with log({name!r}), or choose another name")
-    (number,) = db.execute("SELECT 1 + coalesce(max(log), 0) FROM logs").fetchone()
+        raise Refused(
+            f"a log named {name} is already there, number {row[0]}: open it with log({name!r}), or choose another name"
+        )
+    (number,) = one(db, "SELECT 1 + coalesce(max(log), 0) FROM logs")
     reach = parent.reach if parent else 0
     owing = parent.newest if parent and parent.state == "owing" else None
     body = {"name": name, "parent": parent.log if parent else None, "reach": reach, "withdrawn": owing}

@@ -50,7 +50,9 @@ def dumps(value: Any) -> str:
     try:
         text = _dump(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise Refused(f"the message is not JSON: {error}; give text, numbers, true, false, null, lists and objects") from error
+        raise Refused(
+            f"the message is not JSON: {error}; give text, numbers, true, false, null, lists and objects"
+        ) from error
     if not text.isascii():
         text = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
         text = _LONE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", text)
@@ -70,7 +72,9 @@ def encode(messages: Sequence[Message]) -> Encoded:
     body = dumps(messages)
     data = body.encode()
     if len(data) > MAX_BODY_BYTES:
-        raise Refused(f"the messages are {len(data)} bytes; one record holds at most {MAX_BODY_BYTES}: split them over several turns")
+        raise Refused(
+            f"the messages are {len(data)} bytes; one record holds at most {MAX_BODY_BYTES}: split them over several turns"
+        )
     if body.count("[") + body.count("{") > MAX_DEPTH and _depth(messages) > MAX_DEPTH:
         raise Refused(f"the messages nest deeper than {MAX_DEPTH} levels: send the inner part as text")
     weight = weigh(messages, body, len(data))
@@ -193,7 +197,7 @@ def label(messages: Sequence[Message], *, of_reply: bool) -> str:
         if first := first_line(text):
             return first
         if of_reply:
-            call = next((part for part in parts if part.get("type") == "tool_call"), {})
+            call: Message = next((part for part in parts if part.get("type") == "tool_call"), {})
             arguments = call.get("arguments")
             description = arguments.get("description") if isinstance(arguments, dict) else None
             return first_line(description) if isinstance(description, str) else ""

@@ -5,13 +5,16 @@ Takes an open snapshot and answers; writes nothing. A body is re-hashed before i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from exarch_sql import messages, residue
 from exarch_sql.answers import RESIDENT, WITHDRAWN, Location, Material, Row, Span, Survey
+from exarch_sql.connection import one
 from exarch_sql.errors import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import apsw
 
     from exarch_sql.answers import Message
@@ -48,23 +51,25 @@ def moment(db: apsw.Connection, log: int, at: int | None) -> int | None:
     """The moment asked for, when it is one of this log's; None for now. Raises Refused otherwise."""
     if at is None:
         return None
-    opened, newest = db.execute(MOMENT_SQL, (log,)).fetchone()
+    opened, newest = one(db, MOMENT_SQL, (log,))
     if isinstance(at, bool) or not isinstance(at, int) or not opened <= at <= newest:
-        raise Refused(f"at={at!r} is no moment of this log: it was opened by record {opened}, and the newest record is {newest}")
+        raise Refused(
+            f"at={at!r} is no moment of this log: it was opened by record {opened}, and the newest record is {newest}"
+        )
     return at
 
 
 def survey(db: apsw.Connection, log: int, at: int | None = None) -> Survey:
     """The frontier's rows and their bytes together."""
-    found = db.execute(SURVEY_SQL, (log,)) if at is None else db.execute(SURVEY_AT_SQL, (log, at))
-    rows = tuple(Row(*row, RESIDENT) for row in found)
+    found: Iterable[Any] = db.execute(SURVEY_SQL, (log,)) if at is None else db.execute(SURVEY_AT_SQL, (log, at))
+    rows = tuple(Row(from_, to, role, kind, label, size, RESIDENT) for from_, to, role, kind, label, size in found)
     return Survey(rows, sum(row.bytes for row in rows))
 
 
 def index(db: apsw.Connection, log: int, at: int | None = None) -> list[Row]:
     """Every item the log ever saw, in index order, each with its location."""
     if at is None:
-        (at,) = db.execute("SELECT max(seq) FROM records").fetchone()
+        (at,) = one(db, "SELECT max(seq) FROM records")
     return [
         Row(from_, to, role, kind, label, size, _location(withdrawn, under_from, under_to))
         for from_, to, role, kind, label, size, withdrawn, under_from, under_to in db.execute(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from exarch_sql.connection import expected_schema, schema_of
+from exarch_sql.connection import expected_schema, one, schema_of
 from exarch_sql.errors import BadFile
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def rebuild(db: apsw.Connection) -> list[str]:
     changes = []
     for table in FOLD_TABLES:
         gone, come = (
-            db.execute(f"SELECT count(*) FROM (SELECT * FROM {one} EXCEPT SELECT * FROM {other})").fetchone()[0]
-            for one, other in ((f"temp.was_{table}", f"main.{table}"), (f"main.{table}", f"temp.was_{table}"))
+            one(db, f"SELECT count(*) FROM (SELECT * FROM {these} EXCEPT SELECT * FROM {those})")[0]
+            for these, those in ((f"temp.was_{table}", f"main.{table}"), (f"main.{table}", f"temp.was_{table}"))
         )
         if gone or come:
             changes.append(f"{table}: {gone} rows were wrong, {come} were missing")

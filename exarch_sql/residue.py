@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from exarch_sql.answers import Span
 from exarch_sql.errors import Refused
 
 if TYPE_CHECKING:
-    from exarch_sql.answers import Message
+    from exarch_sql.answers import Message, Span
 
 NOTE_BYTES = 240
 MAX_TEXT_BYTES = 400  # of everything but the quoted note
@@ -28,7 +27,7 @@ _UNSEEN = re.compile(
 
 
 def quoted(text: str) -> str:
-    """The text in double quotes: quotes and backslashes behind a backslash, unseen characters as ``\\u{...}``."""
+    r"""The text in double quotes: quotes and backslashes behind a backslash, unseen characters as ``\u{...}``."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + _UNSEEN.sub(lambda unseen: f"\\u{{{ord(unseen[0]):x}}}", escaped) + '"'
 

@@ -51,9 +51,7 @@ def grep(store: Store, db: apsw.Connection, state: State, pattern: str, turns: l
     return Found(tuple(hits), total)
 
 
-def _hits(
-    store: Store, db: apsw.Connection, state: State, pattern: Pattern, turns: set[int] | None
-) -> Iterator[Hit]:
+def _hits(store: Store, db: apsw.Connection, state: State, pattern: Pattern, turns: set[int] | None) -> Iterator[Hit]:
     """Every hit, in index order: a residue's note before the turns it covers."""
     notes = _notes(store, db, state, pattern) if turns is None else iter(())
     note = next(notes, None)
@@ -69,9 +67,7 @@ def _hits(
         yield from notes
 
 
-def _matches(
-    store: Store, pattern: Pattern, turn: int, kind: str, seq: int, body: str, hash_: bytes
-) -> Iterator[Hit]:
+def _matches(store: Store, pattern: Pattern, turn: int, kind: str, seq: int, body: str, hash_: bytes) -> Iterator[Hit]:
     """The hits in one record. Blobs stay where they are: they are never searched."""
     checked = False
     for message in messages.loads(body):

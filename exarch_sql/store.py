@@ -11,14 +11,14 @@ import os
 import threading
 import time
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 import msgspec
 
 from exarch_sql import chain, messages
-from exarch_sql.connection import translated
-from exarch_sql.errors import BadFile, ExarchError, Refused
+from exarch_sql.connection import translation
+from exarch_sql.errors import BadFile, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,9 +39,9 @@ VALUES (:seq, :log, :kind, :at_ms, :key, :label, :weight, :span_from, :span_to, 
 TIP_SQL = "SELECT seq, digest FROM records ORDER BY seq DESC LIMIT 1"
 LINEAGE_SQL = "SELECT uuid, created_ms, format FROM lineage"
 BLOB_SQL = "SELECT data FROM blobs WHERE hash = ?"
-ADD_BLOB_SQL = (
-    "INSERT INTO blobs (hash, bytes, data) SELECT :hash, :bytes, :data WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE hash = :hash)"
-)
+ADD_BLOB_SQL = """
+INSERT INTO blobs (hash, bytes, data)
+SELECT :hash, :bytes, :data WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE hash = :hash)"""
 _QUOTES = ("label", "weight", "span_from", "span_to", "note", "author", "anchor", "parent", "target", "reach")
 
 
@@ -52,9 +52,45 @@ class Newest(msgspec.Struct, frozen=True):
     role: Role
 
 
+class Draft(NamedTuple):
+    """A record that makes a turn, as far as it is known before the file is looked at."""
+
+    log: int
+    kind: str
+    encoded: Encoded
+    origin: str
+    at_ms: int | None
+    key: str | None
+    label: str | None  # None for what extends a turn
+    calls: list[str] | None
+
+
 def now_ms() -> int:
     """Unix milliseconds, for ``at_ms``."""
     return time.time_ns() // 1_000_000
+
+
+class Held:
+    """The use of a store's connection by one thread, as a block. Made once and entered often: an append enters it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> apsw.Connection:
+        store = self._store
+        if store.inherited():
+            raise Refused(
+                f"{store.path} was opened by another process than this, {os.getpid()}: a connection does not survive a fork; "
+                "open the archive again here"
+            )
+        self._lock.acquire()
+        return store.db
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._lock.release()
+        if isinstance(error, apsw.Error) and (ours := translation(error, self._store.path)):
+            raise ours from error
 
 
 class Store:
@@ -64,7 +100,7 @@ class Store:
         self.db = db
         self.path = path
         self.readonly = readonly
-        self._lock = threading.RLock()
+        self._held = Held(self)
         self._pid = os.getpid()
         self._tip: tuple[int, bytes] | None = None
         self._newest: dict[int, Newest] = {}
@@ -75,19 +111,9 @@ class Store:
         """Whether this process got the connection through a fork, and so must not touch it."""
         return os.getpid() != self._pid
 
-    @contextlib.contextmanager
-    def held(self) -> Iterator[apsw.Connection]:
+    def held(self) -> Held:
         """The connection, for one thread at a time; driver errors come out as ours."""
-        if self.inherited():
-            raise Refused(
-                f"{self.path} was opened by process {self._pid} and this is {os.getpid()}: a connection does not survive a fork; "
-                "open the archive again here"
-            )
-        with self._lock, translated(self.path):
-            try:
-                yield self.db
-            except apsw.ConnectionClosedError as error:
-                raise ExarchError(f"{self.path} was closed: open the archive again") from error
+        return self._held
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -138,39 +164,38 @@ class Store:
         """Note the log's newest turn for the next append."""
         self._newest[log] = newest
 
-    def append_turn(
-        self,
-        log: int,
-        kind: str,
-        turn: int,
-        encoded: Encoded,
-        *,
-        origin: str,
-        at_ms: int | None,
-        key: str | None,
-        label: str | None,
-        calls: list[str],
-    ) -> int:
+    def append_turn(self, draft: Draft, turn: int) -> int:
         """Append a record that makes a turn; its seq. Raises apsw.ConstraintError where the file refuses."""
-        seq, previous = self._next()
-        when = now_ms() if at_ms is None else at_ms
+        log, kind, encoded, origin, at_ms, key, label, calls = draft
+        seq, previous = self._tip or self._look()
+        seq += 1
+        if at_ms is None:
+            at_ms = now_ms()
         hash_ = self.hash_of(encoded.data)
-        digest = chain.record_digest(seq, log, kind, turn, origin, when, key, hash_, previous)
+        digest = chain.record_digest(seq, log, kind, turn, origin, at_ms, key, hash_, previous)
         quoted = messages.dumps(calls) if calls else None
         for blob in encoded.blobs:
-            self.db.execute(ADD_BLOB_SQL, {"hash": sha256(blob).digest(), "bytes": len(blob), "data": blob})
+            self.db.execute(ADD_BLOB_SQL, {"hash": self.hash_of(blob), "bytes": len(blob), "data": blob})
         self.db.execute(
             APPEND_TURN_SQL,
-            (seq, log, kind, turn, origin, when, key, label, encoded.weight, quoted, hash_, digest, encoded.body),
+            (seq, log, kind, turn, origin, at_ms, key, label, encoded.weight, quoted, hash_, digest, encoded.body),
         )
         self._tip = seq, digest
         return seq
 
     def append_other(
-        self, log: int, kind: str, body: dict[str, Any], *, at_ms: int | None = None, key: str | None = None, **quotes: Any
+        self,
+        log: int,
+        kind: str,
+        body: dict[str, Any],
+        *,
+        at_ms: int | None = None,
+        key: str | None = None,
+        **quotes: Any,
     ) -> int:
         """Append an edit or a witness; its seq. ``quotes`` are the columns that quote the body."""
-        seq, previous = self._next()
+        seq, previous = self._tip or self._look()
+        seq += 1
         when = now_ms() if at_ms is None else at_ms
         text = messages.dumps(body)
         if len(text) > messages.MAX_BODY_BYTES:
@@ -186,12 +211,10 @@ class Store:
         self._newest.pop(log, None)
         return seq
 
-    def _next(self) -> tuple[int, bytes]:
-        """The seq the next record takes, and the digest it extends."""
-        if self._tip is None:
-            self._tip = self.tip()
-        seq, digest = self._tip
-        return seq + 1, digest
+    def _look(self) -> tuple[int, bytes]:
+        """Look up the tip, and remember it."""
+        self._tip = self.tip()
+        return self._tip
 
     def tip(self) -> tuple[int, bytes]:
         """The newest record's seq and digest; (0, genesis) before the first."""

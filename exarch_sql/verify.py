@@ -1,7 +1,7 @@
 """Verify: judge a whole file from its bytes, trusting none of its triggers (design section 9).
 
-In order: the schema itself; SQLite's own checks; every record, by hash, chain, quotes and laws, while `exarch_sql.fold` works out in
-Python what the file ought to hold; every fold row against that; every view against a recomputation; every blob. Memory holds
+In order: the schema itself; SQLite's own checks; every record, by hash, chain, quotes and laws, while `exarch_sql.fold` works out
+in Python what the file ought to hold; every fold row against that; every view against a recomputation; every blob. Memory holds
 intervals per log and a bounded list of faults, whatever the size of the file.
 """
 
@@ -10,26 +10,26 @@ from __future__ import annotations
 import json
 from collections import Counter
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import apsw
 import msgspec
 
 from exarch_sql import chain, messages, residue, views
 from exarch_sql.answers import Fault, Head, Report, Span
-from exarch_sql.connection import schema_faults, schema_of
+from exarch_sql.connection import one, schema_faults, schema_of
 from exarch_sql.errors import ExarchError
 from exarch_sql.fold import TURN_KINDS, Fold, FoldedLog, Record, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 KEPT_FAULTS = 100  # the first of them; all are counted
 PROGRESS_EVERY = 1000
 
 RECORDS_SQL = """
 SELECT seq, log, kind, turn, origin, label, weight, calls, span_from, span_to, note, author, anchor, parent, target, reach,
-       at_ms, key, body_hash, digest, body FROM records NOT INDEXED ORDER BY seq"""
+       body IS NULL, at_ms, key, body_hash, digest, body FROM records NOT INDEXED ORDER BY seq"""
 LAST_SQL = """
 SELECT kind, calls FROM records
  WHERE log = :log AND turn = :turn AND seq <= :upto AND seq < :seq ORDER BY seq DESC LIMIT 1"""
@@ -132,7 +132,7 @@ class _Judgement:
                 self.faults.add("sqlite", "integrity_check", said)
 
     def _lineage(self) -> None:
-        rows = self.db.execute("SELECT id, uuid, created_ms, format FROM lineage").fetchall()
+        rows: list[Any] = self.db.execute("SELECT id, uuid, created_ms, format FROM lineage").fetchall()
         if len(rows) != 1 or rows[0][0] != 1 or rows[0][3] != 1:
             self.faults.add("lineage", "lineage", f"{rows} instead of one row with id 1 and format 1")
         uuid, created_ms, format_ = rows[0][1:] if rows else ("", 0, 0)
@@ -144,8 +144,8 @@ class _Judgement:
     def _records(self) -> None:
         targets = {row[0] for row in self.db.execute("SELECT target FROM records WHERE target IS NOT NULL")}
         kept = self.against
-        for row in self.db.execute(RECORDS_SQL):
-            seq, (at_ms, key, hash_, digest, body) = row[0], row[16:]
+        for row in cast("Iterable[Any]", self.db.execute(RECORDS_SQL)):
+            seq, (at_ms, key, hash_, digest, body) = row[0], row[17:]
             where = f"record {seq}"
             if seq != self.seq + 1:
                 self.faults.add("sequence", where, f"follows record {self.seq}")
@@ -164,7 +164,7 @@ class _Judgement:
             self.digest = digest
             if kept and seq == kept.seq and digest.hex() != kept.digest:
                 self.faults.add("head", where, f"has the digest {digest.hex()}, the kept head has {kept.digest}")
-            self._record(Record(*row[:16], blanked=body is None), body, where)
+            self._record(Record(*row[:17]), body, where)
             if self.progress and self.records % PROGRESS_EVERY == 0:
                 self.progress(self.records)
 
@@ -247,7 +247,7 @@ class _Judgement:
         for row in self.fold.standing():
             self._row(row, f"log {row.values[0]}")
         for table in TABLES:
-            (count,) = self.db.execute(f"SELECT count(*) FROM {table}").fetchone()
+            (count,) = one(self.db, f"SELECT count(*) FROM {table}")
             if count != self.expected[table]:
                 self.faults.add("fold", table, f"holds {count} rows, the records imply {self.expected[table]}")
 
@@ -312,6 +312,6 @@ def head_of(text: str) -> Head:
     try:
         return msgspec.convert(json.loads(text), Head)
     except (ValueError, msgspec.ValidationError) as error:
-        raise ExarchError(f'a head is {{"lineage", "seq", "digest"}}, as `head --json` prints it; got {text[:80]!r}') from error
-
-
+        raise ExarchError(
+            f'a head is {{"lineage", "seq", "digest"}}, as `head --json` prints it; got {text[:80]!r}'
+        ) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from exarch_sql.connection import one
 from exarch_sql.messages import dumps
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ INDEX_ORDER = "ORDER BY span_from, span_to DESC, seq DESC"
 
 def faults(db: apsw.Connection, fold: Fold) -> Iterator[tuple[str, str, str]]:
     """Every row of `state`, `frontier`, `frontier_at`, `items` and `turns` that differs: (view, where, what)."""
-    (tip,) = db.execute("SELECT max(seq) FROM records").fetchone()
+    (tip,) = one(db, "SELECT max(seq) FROM records")
     for log in fold.logs.values():
         where = f"of log {log.number}"
         yield from _differences("state", where, _state(db, log), [_stands(log)])
@@ -45,19 +46,23 @@ def faults(db: apsw.Connection, fold: Fold) -> Iterator[tuple[str, str, str]]:
         )
         yield from _differences("frontier_at", where, frontier, items)
         found = db.execute(
-            f"SELECT {ITEM_COLUMNS}, location, under_from, under_to FROM items WHERE log = ? {INDEX_ORDER}", (log.number,)
+            f"SELECT {ITEM_COLUMNS}, location, under_from, under_to FROM items WHERE log = ? {INDEX_ORDER}",
+            (log.number,),
         )
         yield from _differences("items", where, found, _located(db, log))
-        own = db.execute("SELECT turn, turn, role, origin, label, bytes, opened FROM turns WHERE log = ? ORDER BY turn", (log.number,))
+        own = db.execute(
+            "SELECT turn, turn, role, origin, label, bytes, opened FROM turns WHERE log = ? ORDER BY turn",
+            (log.number,),
+        )
         yield from _differences("turns", where, own, _turns(db, log, log.base + 1))
 
 
 def _differences(view: str, where: str, got: Any, want: Any) -> Iterator[tuple[str, str, str]]:
     """The rows that differ, as said of a view; stops after ten, for one slip shifts all that follow."""
     count = 0
-    for one, other in zip_longest(got, want):
-        if one != other:
-            yield view, where, f"answers {one}, the records imply {other}"
+    for answer, implied in zip_longest(got, want):
+        if answer != implied:
+            yield view, where, f"answers {answer}, the records imply {implied}"
             count += 1
             if count == 10:
                 return
