@@ -31,7 +31,7 @@ format: $(READY) ## put the code into its one form
 	$(BIN)/ruff format .
 
 docs: $(READY) ## write the generated pages anew
-	$(BIN)/python -m exarch_sql.docs
+	$(BIN)/python docs/generate.py
 
 clean: ## what was built, not what was written
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -93,13 +93,12 @@ CREATE INDEX records_by_target ON records (target) WHERE target IS NOT NULL;
 
 -- one row per distinct binary part (L11: its hash stands in the body that names it).
 CREATE TABLE blobs (
-  id    INTEGER PRIMARY KEY,  -- order of arrival; means nothing more
-  hash  BLOB NOT NULL UNIQUE, -- SHA-256 of the raw bytes, 32 bytes
-  bytes INTEGER NOT NULL,     -- length of the raw bytes; stays when the data is blanked
-  data  BLOB,                 -- the raw bytes, not base64; NULL only where redacted (L12)
+  hash  BLOB PRIMARY KEY, -- SHA-256 of the raw bytes, 32 bytes
+  bytes INTEGER NOT NULL, -- length of the raw bytes; stays when the data is blanked
+  data  BLOB,             -- the raw bytes, not base64; NULL only where redacted (L12)
   CONSTRAINT whole_hash CHECK (length(hash) = 32),
   CONSTRAINT true_length CHECK (data IS NULL OR length(data) = bytes)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 ------------------------------------------------------------------------------------------------------------------------------
 -- 2. Fold: what the records imply. Written by the triggers below and by nothing else; `rebuild` re-derives it (L14)
@@ -175,11 +174,11 @@ CREATE TABLE standing (
 -- visible record; a departed one, or none, means ready.
 CREATE VIEW state AS
 SELECT
-  l.log,
-  l.name,
-  l.parent,
-  l.opened,
-  l.base,
+  l.log,                                 -- the log
+  l.name,                                -- its name
+  l.parent,                              -- log it was forked from; NULL for a log of its own
+  l.opened,                              -- seq of its `opened` record
+  l.base,                                -- the reach it began with: its own turns are above
   coalesce(top.turn, l.base) AS reach,   -- newest turn id seen, withdrawn or not
   CASE WHEN g.span_to = coalesce(top.turn, l.base) AND g.residue IS NULL THEN g.span_from - 1
        ELSE coalesce(top.turn, l.base) END AS newest, -- newest turn that is not withdrawn; 0 for none
@@ -311,7 +310,19 @@ END;
 -- one row per edit, with what the fold takes in. An INSERT here folds the edit: that keeps the fold's program out of plain
 -- appends (measured: half their speed), and lets `rebuild` replay the edits of a file in one statement.
 CREATE VIEW edits AS
-SELECT seq, log, kind, label AS name, span_from, span_to, note, author, weight, anchor, parent, reach
+SELECT
+  seq,           -- the record
+  log,           -- the log it edits, or opens
+  kind,          -- opened, evicted, rewound or cleared
+  label AS name, -- of `opened`
+  span_from,     -- of `evicted`
+  span_to,       -- of `evicted`
+  note,          -- of `evicted` by the model
+  author,        -- of `evicted`: model or harness
+  weight,        -- of `evicted`
+  anchor,        -- of `rewound`, and of the `opened` of a fork whose parent owed results
+  parent,        -- of the `opened` of a fork
+  reach          -- newest turn id when it was made
 FROM records WHERE kind IN ('opened', 'evicted', 'rewound', 'cleared');
 
 CREATE TRIGGER records_are_folded AFTER INSERT ON records WHEN new.reach IS NOT NULL
@@ -409,7 +420,7 @@ CREATE TRIGGER records_are_not_deleted BEFORE DELETE ON records
 BEGIN SELECT RAISE(ABORT, 'L1: a record is never deleted'); END;
 
 CREATE TRIGGER blobs_are_new BEFORE INSERT ON blobs
-WHEN new.data IS NULL OR EXISTS (SELECT 1 FROM blobs WHERE hash = new.hash OR id = new.id)
+WHEN new.data IS NULL OR EXISTS (SELECT 1 FROM blobs WHERE hash = new.hash)
 BEGIN SELECT RAISE(ABORT, 'L1: a blob is stored once, whole'); END;
 CREATE TRIGGER blobs_are_kept BEFORE UPDATE ON blobs
 BEGIN SELECT RAISE(ABORT, 'L1: a blob is never changed'); END;
@@ -507,26 +518,29 @@ BEGIN SELECT RAISE(ABORT, 'L8: ground goes only under wider ground'); END;
 -- 3. Views: for people. Each shows every log; narrow with WHERE log = ... and it costs that log alone
 ------------------------------------------------------------------------------------------------------------------------------
 
--- one row per run of ground a log has no resident turn on. What lies between is resident.
+-- one row per run of turn ids without ground on it: where a log's resident turns lie. The last run of a log is open-ended.
 CREATE VIEW gaps AS
-SELECT log, span_from, span_to
+SELECT
+  log,       -- the log
+  span_from, -- first turn id of the run
+  span_to    -- last one, inclusive; 2^63-2 of the last run
 FROM (SELECT log, lag(span_to, 1, 0) OVER (PARTITION BY log ORDER BY span_to) + 1 AS span_from, span_from - 1 AS span_to
         FROM (SELECT log, span_from, span_to FROM standing
               UNION ALL SELECT log, 9223372036854775807, 9223372036854775807 FROM logs))
 WHERE span_from <= span_to;
 
--- one row per item of a log's context, as it stands: order by span_from and it is what the model is sent (L8).
+-- one row per item of a log's context, as it stands (L8): ORDER BY span_from, and it is what the model is sent.
 CREATE VIEW frontier AS
 SELECT
-  g.log                                                        AS log,
-  r.turn                                                       AS span_from, -- first turn id of the item
-  r.turn                                                       AS span_to,   -- last one, inclusive; of a turn the same
-  CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END   AS role,      -- user or assistant
-  CASE WHEN a.ancestor = g.log THEN r.origin ELSE 'inherited' END AS kind,   -- own, import, inherited or residue
-  r.label                                                      AS label,     -- first line of a turn, note of a residue
+  g.log                                                           AS log,       -- the log whose context it is
+  r.turn                                                          AS span_from, -- first turn id of the item
+  r.turn                                                          AS span_to,   -- last one, inclusive; of a turn the same
+  CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END      AS role,      -- user or assistant; of a residue user
+  CASE WHEN a.ancestor = g.log THEN r.origin ELSE 'inherited' END AS kind,      -- own, import, inherited or residue
+  r.label                                                         AS label,     -- first line of a turn, note of a residue
   (SELECT sum(x.weight) FROM records AS x
-    WHERE x.log = r.log AND x.turn = r.turn AND x.seq <= a.upto) AS bytes,   -- what it weighs in the context
-  r.seq                                                        AS seq        -- record that opened the turn, or evicted
+    WHERE x.log = r.log AND x.turn = r.turn AND x.seq <= a.upto)  AS bytes,     -- what it weighs in the context
+  r.seq                                                           AS seq        -- record that opened the turn, or evicted
 FROM gaps AS g
 JOIN ancestry AS a ON a.log = g.log AND a.turn_from <= g.span_to AND a.turn_to >= g.span_from
 JOIN records AS r ON r.log = a.ancestor AND r.turn BETWEEN max(a.turn_from, g.span_from) AND min(a.turn_to, g.span_to)
@@ -535,26 +549,26 @@ UNION ALL
 SELECT s.log, s.span_from, s.span_to, 'user', 'residue', coalesce(d.note, ''), d.weight, d.seq
 FROM standing AS s JOIN residues AS d ON d.seq = s.residue;
 
--- one row per moment (a record), log and item the log had ever seen by then, with where it was: the transcript as of then.
--- Narrow with at = SEQ. Order by span_from, span_to DESC, seq DESC: a residue comes before what it covers.
+-- one row per moment (a record), log and item the log had seen by then, with where it was: the whole transcript as of then. Narrow
+-- with at = SEQ; ORDER BY span_from, span_to DESC, seq DESC puts a residue before what it covers.
 CREATE VIEW items_at AS
 SELECT
-  m.seq                                                        AS at,        -- the moment: after this record
-  l.log                                                        AS log,
-  r.turn                                                       AS span_from, -- first turn id of the item
-  r.turn                                                       AS span_to,   -- last one, inclusive
-  CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END   AS role,      -- user or assistant
-  CASE WHEN a.ancestor = l.log THEN r.origin ELSE 'inherited' END AS kind,   -- own, import, inherited or residue
-  r.label                                                      AS label,     -- first line of a turn, note of a residue
+  m.seq                                                           AS at,        -- the moment: after this record
+  l.log                                                           AS log,       -- the log that saw it
+  r.turn                                                          AS span_from, -- first turn id of the item
+  r.turn                                                          AS span_to,   -- last one, inclusive; of a turn the same
+  CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END      AS role,      -- user or assistant; of a residue user
+  CASE WHEN a.ancestor = l.log THEN r.origin ELSE 'inherited' END AS kind,      -- own, import, inherited or residue
+  r.label                                                         AS label,     -- first line of a turn, note of a residue
   (SELECT sum(x.weight) FROM records AS x
-    WHERE x.log = r.log AND x.turn = r.turn AND x.seq <= min(a.upto, m.seq)) AS bytes, -- what it weighs in the context
-  r.seq                                                        AS seq,       -- record that opened the turn, or evicted
+    WHERE x.log = r.log AND x.turn = r.turn AND x.seq <= min(a.upto, m.seq)) AS bytes, -- what it weighed
+  r.seq                                                           AS seq,       -- record that opened the turn, or evicted
   EXISTS (SELECT 1 FROM ancestry AS b JOIN withdrawals AS w ON w.log = b.ancestor AND w.seq <= min(b.upto, m.seq)
            WHERE b.log = l.log AND w.span_from = (
              SELECT max(v.span_from) FROM withdrawals AS v WHERE v.log = b.ancestor AND v.span_from <= r.turn)
-             AND w.span_to >= r.turn)                          AS withdrawn, -- 1 when a rewind, a clear or a fork withdrew it
+             AND w.span_to >= r.turn)                             AS withdrawn, -- 1 once a rewind, clear or fork withdrew it
   (SELECT x.holder FROM ancestry AS b JOIN locations AS x ON x.log = b.ancestor AND x.holder <= min(b.upto, m.seq)
-    WHERE b.log = l.log AND x.span_from = r.turn AND x.residue = 0) AS holder -- residue (seq) it departed under, if any
+    WHERE b.log = l.log AND x.span_from = r.turn AND x.residue = 0) AS holder   -- residue (seq) it departed under; NULL if none
 FROM logs AS l
 JOIN ancestry AS a ON a.log = l.log
 JOIN records AS r ON r.log = a.ancestor AND r.turn BETWEEN a.turn_from AND a.turn_to AND r.kind IN ('prompt', 'assistant')
@@ -577,16 +591,27 @@ JOIN records AS m ON m.seq >= d.seq AND m.seq >= l.opened;
 -- one row per log and item it ever saw, with its location now: the index.
 CREATE VIEW items AS
 SELECT
-  i.log, i.span_from, i.span_to, i.role, i.kind, i.label, i.bytes, i.seq,
-  CASE WHEN i.withdrawn THEN 'withdrawn' WHEN i.holder IS NOT NULL THEN 'under' ELSE 'resident' END AS location,
-  CASE WHEN NOT i.withdrawn THEN h.span_from END AS under_from, -- span of the holder, where location is under
-  CASE WHEN NOT i.withdrawn THEN h.span_to END   AS under_to
+  i.log,       -- the log that sees it
+  i.span_from, -- first turn id of the item
+  i.span_to,   -- last one, inclusive; of a turn the same
+  i.role,      -- user or assistant; of a residue user
+  i.kind,      -- own, import, inherited or residue
+  i.label,     -- first line of a turn, note of a residue
+  i.bytes,     -- what it weighs in the context
+  i.seq,       -- record that opened the turn, or evicted
+  CASE WHEN i.withdrawn THEN 'withdrawn' WHEN i.holder IS NOT NULL THEN 'under' ELSE 'resident' END AS location, -- (L7)
+  CASE WHEN NOT i.withdrawn THEN h.span_from END AS under_from, -- first turn of the holder's span; NULL unless under
+  CASE WHEN NOT i.withdrawn THEN h.span_to END   AS under_to    -- last one, inclusive; NULL unless under
 FROM items_at AS i LEFT JOIN residues AS h ON h.seq = i.holder
 WHERE i.at = (SELECT max(seq) FROM records);
 
--- one row per moment, log and run of turn ids without covered ground by then: `gaps` as of any past record.
+-- one row per moment, log and run of turn ids without ground on it by then: `gaps` as of any past record. Narrow with at = SEQ.
 CREATE VIEW gaps_at AS
-SELECT at, log, span_from, span_to
+SELECT
+  at,        -- the moment: after this record
+  log,       -- the log
+  span_from, -- first turn id of the run
+  span_to    -- last one, inclusive; 2^63-2 of the last run
 FROM (
   SELECT at, log, span_from - 1 AS span_to,
          coalesce(max(span_to) OVER (PARTITION BY at, log ORDER BY span_from, span_to
@@ -604,16 +629,19 @@ FROM (
         FROM logs AS l JOIN records AS m ON m.seq >= l.opened))
 WHERE span_from <= span_to;
 
--- one row per moment, log and item of its context as it stood then: what did the model see when it did that?
+-- one row per moment, log and item of its context as it stood then: what did the model see when it did that? Narrow with at = SEQ.
 CREATE VIEW frontier_at AS
 SELECT
-  g.at, g.log, r.turn AS span_from, r.turn AS span_to,
-  CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END AS role,
-  CASE WHEN a.ancestor = g.log THEN r.origin ELSE 'inherited' END AS kind,
-  r.label,
+  g.at,                                                                -- the moment: after this record
+  g.log,                                                               -- the log whose context it was
+  r.turn                                                          AS span_from, -- first turn id of the item
+  r.turn                                                          AS span_to,   -- last one, inclusive; of a turn the same
+  CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END      AS role,      -- user or assistant; of a residue user
+  CASE WHEN a.ancestor = g.log THEN r.origin ELSE 'inherited' END AS kind,      -- own, import, inherited or residue
+  r.label,                                                             -- first line of a turn, note of a residue
   (SELECT sum(x.weight) FROM records AS x
-    WHERE x.log = r.log AND x.turn = r.turn AND x.seq <= min(a.upto, g.at)) AS bytes,
-  r.seq
+    WHERE x.log = r.log AND x.turn = r.turn AND x.seq <= min(a.upto, g.at)) AS bytes, -- what it weighed
+  r.seq                                                                -- record that opened the turn, or evicted
 FROM gaps_at AS g
 JOIN ancestry AS a ON a.log = g.log AND a.turn_from <= g.span_to AND a.turn_to >= g.span_from
 JOIN records AS r ON r.log = a.ancestor AND r.turn BETWEEN max(a.turn_from, g.span_from) AND min(a.turn_to, g.span_to)
@@ -622,83 +650,136 @@ UNION ALL
 SELECT i.at, i.log, i.span_from, i.span_to, i.role, i.kind, i.label, i.bytes, i.seq
 FROM items_at AS i WHERE i.kind = 'residue' AND i.holder IS NULL AND NOT i.withdrawn;
 
--- one row per log and item of its index: where the item is. `items`, narrowed to the answer.
+-- one row per log and item of its index: where the item is, and nothing else.
 CREATE VIEW location_of AS
-SELECT log, span_from, span_to, kind, location, under_from, under_to FROM items;
+SELECT
+  log,        -- the log that sees it
+  span_from,  -- first turn id of the item
+  span_to,    -- last one, inclusive
+  kind,       -- own, import, inherited or residue
+  location,   -- resident, under or withdrawn
+  under_from, -- first turn of the holder's span; NULL unless under
+  under_to    -- last one, inclusive; NULL unless under
+FROM items;
 
 -- one row per turn, in the log that recorded it (no fork repeats it).
 CREATE VIEW turns AS
 SELECT
-  r.log,
-  r.turn,
-  CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END AS role,
-  r.origin,                              -- own, or import
-  r.label,
-  (SELECT sum(x.weight) FROM records AS x WHERE x.log = r.log AND x.turn = r.turn) AS bytes,
-  (SELECT count(*) FROM records AS x WHERE x.log = r.log AND x.turn = r.turn) AS records, -- records it is made of
-  coalesce(json_array_length(r.calls), 0) AS calls, -- tool calls it makes
-  r.seq AS opened,                       -- record that opened it
+  r.log,                                                       -- the log that recorded it
+  r.turn,                                                      -- its id
+  CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END AS role, -- user or assistant
+  r.origin,                                                    -- own, or import
+  r.label,                                                     -- its first line
+  (SELECT sum(x.weight) FROM records AS x WHERE x.log = r.log AND x.turn = r.turn) AS bytes, -- of its messages
+  (SELECT count(*) FROM records AS x WHERE x.log = r.log AND x.turn = r.turn) AS records,    -- it is made of
+  coalesce(json_array_length(r.calls), 0) AS calls,            -- tool calls it makes
+  r.seq AS opened,                                             -- record that opened it
   (SELECT max(x.seq) FROM records AS x WHERE x.log = r.log AND x.turn = r.turn) AS extended, -- record that extended it last
-  r.at_ms
+  r.at_ms                                                      -- Unix milliseconds, as claimed when it was opened
 FROM records AS r WHERE r.turn IS NOT NULL AND r.kind IN ('prompt', 'assistant');
 
--- one row per message, in the log that recorded it. Blobs stand as {"$blob": sha256, "bytes": n} in place of their content.
+-- one row per message, in the log that recorded it.
 CREATE VIEW messages AS
-SELECT r.seq, r.log, r.turn, r.kind, m.key AS message, m.value ->> 'role' AS role, m.value AS json, r.at_ms
+SELECT
+  r.seq,                     -- record that holds it
+  r.log,                     -- the log that recorded it
+  r.turn,                    -- turn it belongs to
+  r.kind,                    -- prompt, assistant, tool_results or steering
+  m.key AS message,          -- its place in the record, from 0
+  m.value ->> 'role' AS role, -- user, assistant, tool, system, ...
+  m.value AS json,           -- the message; a blob stands as {"$blob": sha256, "bytes": n} in place of its content
+  r.at_ms                    -- Unix milliseconds, as claimed
 FROM records AS r JOIN json_each(r.body) AS m WHERE r.turn IS NOT NULL AND r.body IS NOT NULL;
 
--- one row per part of a message: text, reasoning, tool_call, tool_call_response, blob, ...
+-- one row per part of a message.
 CREATE VIEW parts AS
 SELECT
-  m.seq, m.log, m.turn, m.message, p.key AS part, m.role, p.value ->> 'type' AS type,
+  m.seq,                      -- record that holds it
+  m.log,                      -- the log that recorded it
+  m.turn,                     -- turn it belongs to
+  m.message,                  -- its message's place in the record, from 0
+  p.key AS part,              -- its place in the message, from 0
+  m.role,                     -- its message's role
+  p.value ->> 'type' AS type, -- text, reasoning, tool_call, tool_call_response, blob, uri, file, ...
   CASE p.value ->> 'type' WHEN 'tool_call' THEN p.value ->> 'arguments' WHEN 'tool_call_response' THEN p.value ->> 'response'
-       ELSE p.value ->> 'content' END AS text, -- what it says: content, arguments or response; JSON where that is no text
-  p.value AS json
+       ELSE p.value ->> 'content' END AS text, -- its content, arguments or response; as JSON where that is no text
+  p.value AS json             -- the part
 FROM messages AS m JOIN json_each(m.json, '$.parts') AS p;
 
--- one row per tool call, with the record that answered it.
+-- one row per tool call.
 CREATE VIEW tool_calls AS
 SELECT
-  p.seq, p.log, p.turn, p.json ->> 'id' AS id, p.json ->> 'name' AS name, p.text AS arguments,
+  p.seq,                     -- record of the reply that makes it
+  p.log,                     -- the log that recorded it
+  p.turn,                    -- turn it belongs to
+  p.json ->> 'id' AS id,     -- the id its result names
+  p.json ->> 'name' AS name, -- the tool
+  p.text AS arguments,       -- JSON
   (SELECT r.seq FROM records AS r WHERE r.log = p.log AND r.turn = p.turn AND r.kind = 'tool_results') AS answered -- seq; NULL while owed
 FROM parts AS p WHERE p.type = 'tool_call';
 
--- one row per tool result, with the name of the tool that was called.
+-- one row per tool result.
 CREATE VIEW tool_results AS
 SELECT
-  p.seq, p.log, p.turn, p.json ->> 'id' AS id,
+  p.seq,                                 -- record that holds it
+  p.log,                                 -- the log that recorded it
+  p.turn,                                -- turn it belongs to
+  p.json ->> 'id' AS id,                 -- the call it answers
   (SELECT c.json ->> 'name' FROM parts AS c
     WHERE c.seq = (SELECT r.seq FROM records AS r WHERE r.log = p.log AND r.turn = p.turn AND r.kind = 'assistant')
-      AND c.type = 'tool_call' AND c.json ->> 'id' = p.json ->> 'id') AS name,
+      AND c.type = 'tool_call' AND c.json ->> 'id' = p.json ->> 'id') AS name, -- the tool that was called
   length(CAST(p.text AS BLOB)) AS bytes, -- of the response
-  p.text AS response
+  p.text AS response                     -- text, or JSON where it is no text
 FROM parts AS p WHERE p.type = 'tool_call_response';
 
 -- one row per usage witness: what a response cost, as the provider counted.
 CREATE VIEW usage AS
 SELECT
-  seq, log, body ->> 'turn' AS turn, body ->> 'model' AS model,
-  body ->> 'input_tokens' AS input_tokens, body ->> 'output_tokens' AS output_tokens,
-  body ->> 'cache_read_input_tokens' AS cache_read_tokens, body ->> 'cache_creation_input_tokens' AS cache_creation_tokens,
-  at_ms
+  seq,                                                              -- the witness record
+  log,                                                              -- the log that recorded it
+  body ->> 'turn' AS turn,                                          -- turn it was counted for; NULL when unknown
+  body ->> 'model' AS model,                                        -- as the provider names it
+  body ->> 'input_tokens' AS input_tokens,                          -- not from the cache
+  body ->> 'output_tokens' AS output_tokens,                        -- generated
+  body ->> 'cache_read_input_tokens' AS cache_read_tokens,          -- read from the provider's cache
+  body ->> 'cache_creation_input_tokens' AS cache_creation_tokens,  -- written to it
+  at_ms                                                             -- Unix milliseconds, as claimed
 FROM records WHERE kind = 'usage';
 
 -- one row per eviction: who let go of what, under which note, and what it saved when it was made.
 CREATE VIEW evictions AS
 SELECT
-  d.seq, d.log, d.span_from, d.span_to, d.author, d.note,
-  (SELECT count(*) FROM locations AS x WHERE x.log = d.log AND x.holder = d.seq) AS items, -- items it took out of the context
+  d.seq,       -- the `evicted` record
+  d.log,       -- log that evicted
+  d.span_from, -- first turn id covered
+  d.span_to,   -- last one, inclusive
+  d.author,    -- model or harness
+  d.note,      -- the model's note; NULL when forced, or redacted
+  (SELECT count(*) FROM locations AS x WHERE x.log = d.log AND x.holder = d.seq) AS items, -- taken out of the context
   (SELECT coalesce(sum(i.bytes), 0) FROM locations AS x JOIN items_at AS i
       ON i.at = d.seq AND i.log = d.log AND i.span_from = x.span_from
      AND CASE x.residue WHEN 0 THEN i.kind <> 'residue' ELSE i.seq = x.residue END
-    WHERE x.log = d.log AND x.holder = d.seq) - d.weight AS bytes_saved,
-  r.at_ms
+    WHERE x.log = d.log AND x.holder = d.seq) - d.weight AS bytes_saved, -- weight that left, less the residue's own
+  r.at_ms      -- Unix milliseconds, as claimed
 FROM residues AS d JOIN records AS r ON r.seq = d.seq;
 
--- one row per witness record: what was only seen, never folded (a door line and the size of its answer, an error, a note, ...).
+-- one row per witness record: what was only seen, never folded.
 CREATE VIEW witnesses AS
-SELECT seq, log, kind, key, body AS json, at_ms FROM records WHERE kind IN ('usage', 'door', 'note', 'error', 'meta');
+SELECT
+  seq,          -- the record
+  log,          -- the log that recorded it
+  kind,         -- usage, door (a door line and the size of its answer), note, error or meta
+  key,          -- the writer's idempotency key; NULL for none
+  body AS json, -- what was seen
+  at_ms         -- Unix milliseconds, as claimed
+FROM records WHERE kind IN ('usage', 'door', 'note', 'error', 'meta');
 
--- one row per redaction: what was blanked, and why.
+-- one row per redaction: what was blanked, and why (L12).
 CREATE VIEW redactions AS
-SELECT seq, log, target, body ->> 'reason' AS reason, at_ms FROM records WHERE kind = 'redacted';
+SELECT
+  seq,                        -- the `redacted` record
+  log,                        -- the log that recorded it
+  target,                     -- seq of the record that was blanked
+  body ->> 'reason' AS reason, -- as given
+  at_ms                       -- Unix milliseconds, as claimed
+FROM records WHERE kind = 'redacted';

@@ -1,0 +1,89 @@
+"""Writes the generated pages of docs/ from what they describe: the schema, the commands. ``make docs``; a test compares.
+
+Each page is a function that returns its text, so that nothing is described in two places.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import apsw
+import click
+
+from exarch_sql import resources
+
+DOCS = Path(__file__).parent
+CREATED = re.compile(r"((?:--[^\n]*\n)+)CREATE (TABLE|VIEW) (\w+)(.*?)(?=\n\n|\Z)", re.S)
+
+
+def schema_page() -> str:
+    """docs/schema.md: every table and view with its columns, from the comments of schema.sql."""
+    text = resources.text("schema.sql")
+    db = apsw.Connection(":memory:")
+    db.execute(text)
+    parts = [
+        "# The schema",
+        "Generated from `schema.sql` by `make docs`. Tables of part 1 endure; those of part 2 follow from them and can be rebuilt; the\n"
+        "views of part 3 are for people. All of it answers on SQLite 3.40, in any client.",
+    ]
+    sections = re.split(r"-{100,}\n-- (\d\. [^:\n]*): [^\n]*\n-{100,}\n", text)
+    for title, body in zip(sections[1::2], sections[2::2], strict=True):
+        parts.append(f"## {title}")
+        for comment, kind, name, definition in CREATED.findall(body):
+            about = " ".join(re.findall(r"-- ?(.*)", comment))
+            parts.append(f"### {kind.lower()} `{name}`\n\n{about[0].upper()}{about[1:]}")
+            parts.append(_columns(db, name, definition))
+        triggers = re.findall(r"CREATE TRIGGER (\w+) (BEFORE|AFTER|INSTEAD OF) (\w+) ON (\w+)(.*?)\nEND;|END;", body, re.S)
+        if any(trigger[0] for trigger in triggers):
+            parts.append(_refusals(body))
+    return "\n\n".join(parts) + "\n"
+
+
+def _columns(db: apsw.Connection, name: str, definition: str) -> str:
+    """The columns of a table or view as a Markdown table, with what their comments say."""
+    rows = ["| column | type | |", "| --- | --- | --- |"]
+    for column, type_, notnull in db.execute("SELECT name, type, \"notnull\" FROM pragma_table_xinfo(?)", (name,)):
+        found = re.search(
+            rf"^  (?:[^\n]*\bAS {column}|(?:\w+\.)?{column}\b(?! ->)[^\n-]*?),? *-- ([^\n]*(?:\n {{20,}}-- [^\n]*)*)",
+            definition,
+            re.M,
+        )
+        found = found or re.search(rf"\bAS {column},? +-- ([^\n]*)", definition)
+        said = re.sub(r"\s*\n\s*-- ", " ", found[1]) if found else ""
+        shown = f"{type_} NOT NULL" if notnull else type_
+        rows.append(f"| `{column}` | {shown} | {said.replace('|', chr(92) + '|')} |")
+    return "\n".join(rows)
+
+
+def _refusals(body: str) -> str:
+    """What the triggers refuse, by law, in their own words."""
+    said = sorted(set(re.findall(r"RAISE\(ABORT, '(L\d+): ([^']*)'\)", body)), key=lambda law: (int(law[0][1:]), law[1]))
+    rows = "\n".join(f"| {law} | {words} |" for law, words in said)
+    return f"### What the triggers refuse\n\n| law | message |\n| --- | --- |\n{rows}"
+
+
+def command_line_page() -> str:
+    """docs/command-line.md: every command's help."""
+    from exarch_sql.cli import main
+
+    parts = ["# The command line", "Generated from `--help` by `make docs`.", _help(main, "exarch-sql", None)]
+    with click.Context(main, info_name="exarch-sql", terminal_width=100) as context:
+        parts += [_help(main.get_command(context, name), name, context) for name in main.list_commands(context)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _help(command: click.Command | None, name: str, parent: click.Context | None) -> str:
+    if command is None:
+        raise ValueError(f"no command {name}")
+    with click.Context(command, info_name=name, parent=parent, terminal_width=100) as context:
+        title = context.command_path
+        return f"## `{title}`\n\n```\n{command.get_help(context)}\n```"
+
+
+PAGES = {"schema.md": schema_page, "command-line.md": command_line_page}
+
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page(), encoding="utf-8")
