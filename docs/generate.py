@@ -24,8 +24,8 @@ def schema_page() -> str:
     db.execute(text)
     parts = [
         "# The schema",
-        "Generated from `schema.sql` by `make docs`. Tables of part 1 endure; those of part 2 follow from them and can be rebuilt; the\n"
-        "views of part 3 are for people. All of it answers on SQLite 3.40, in any client.",
+        "Generated from `schema.sql` by `make docs`. Tables of part 1 endure; those of part 2 follow from them and can be\n"
+        "rebuilt; the views of part 3 are for people. All of it answers on SQLite 3.40, in any client.",
     ]
     sections = re.split(r"-{100,}\n-- (\d\. [^:\n]*): [^\n]*\n-{100,}\n", text)
     for title, body in zip(sections[1::2], sections[2::2], strict=True):
@@ -34,7 +34,9 @@ def schema_page() -> str:
             about = " ".join(re.findall(r"-- ?(.*)", comment))
             parts.append(f"### {kind.lower()} `{name}`\n\n{about[0].upper()}{about[1:]}")
             parts.append(_columns(db, name, definition))
-        triggers = re.findall(r"CREATE TRIGGER (\w+) (BEFORE|AFTER|INSTEAD OF) (\w+) ON (\w+)(.*?)\nEND;|END;", body, re.S)
+        triggers = re.findall(
+            r"CREATE TRIGGER (\w+) (BEFORE|AFTER|INSTEAD OF) (\w+) ON (\w+)(.*?)\nEND;|END;", body, re.S
+        )
         if any(trigger[0] for trigger in triggers):
             parts.append(_refusals(body))
     return "\n\n".join(parts) + "\n"
@@ -43,7 +45,7 @@ def schema_page() -> str:
 def _columns(db: apsw.Connection, name: str, definition: str) -> str:
     """The columns of a table or view as a Markdown table, with what their comments say."""
     rows = ["| column | type | |", "| --- | --- | --- |"]
-    for column, type_, notnull in db.execute("SELECT name, type, \"notnull\" FROM pragma_table_xinfo(?)", (name,)):
+    for column, type_, notnull in db.execute('SELECT name, type, "notnull" FROM pragma_table_xinfo(?)', (name,)):
         found = re.search(
             rf"^  (?:[^\n]*\bAS {column}|(?:\w+\.)?{column}\b(?! ->)[^\n-]*?),? *-- ([^\n]*(?:\n {{20,}}-- [^\n]*)*)",
             definition,
@@ -58,7 +60,9 @@ def _columns(db: apsw.Connection, name: str, definition: str) -> str:
 
 def _refusals(body: str) -> str:
     """What the triggers refuse, by law, in their own words."""
-    said = sorted(set(re.findall(r"RAISE\(ABORT, '(L\d+): ([^']*)'\)", body)), key=lambda law: (int(law[0][1:]), law[1]))
+    said = sorted(
+        set(re.findall(r"RAISE\(ABORT, '(L\d+): ([^']*)'\)", body)), key=lambda law: (int(law[0][1:]), law[1])
+    )
     rows = "\n".join(f"| {law} | {words} |" for law, words in said)
     return f"### What the triggers refuse\n\n| law | message |\n| --- | --- |\n{rows}"
 

@@ -31,6 +31,7 @@ SELECT s.log, s.name, p.name, s.opened, s.reach, s.state,
        (SELECT count(*) FROM frontier AS f WHERE f.log = s.log),
        (SELECT coalesce(sum(bytes), 0) FROM frontier AS f WHERE f.log = s.log)
   FROM state AS s LEFT JOIN logs AS p ON p.log = s.parent ORDER BY s.log"""
+CHECKPOINT_SQL = "PRAGMA wal_checkpoint(TRUNCATE)"
 HEAD_SQL = "SELECT seq, digest FROM records ORDER BY seq DESC LIMIT 1"
 
 
@@ -86,8 +87,13 @@ class Archive:
         with store.held() as db:
             if not store.readonly:
                 with contextlib.suppress(apsw.BusyError, apsw.LockedError, apsw.ConnectionClosedError):
-                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    db.execute(CHECKPOINT_SQL)
             db.close()
+
+    def checkpoint(self) -> None:
+        """Fold the write-ahead log into the file now, as far as readers in other connections allow."""
+        with self._store.held() as db:
+            db.execute(CHECKPOINT_SQL)
 
     # -- logs ----------------------------------------------------------------------------------------------------------------
 

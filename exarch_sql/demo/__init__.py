@@ -8,7 +8,12 @@ running the library; nobody's words, code or names are in it.
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def session_path() -> Path:
@@ -17,3 +22,10 @@ def session_path() -> Path:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not part of this installation: install exarch_sql again")
     return path
+
+
+def run(say: Callable[[str], object], folder: Path | None = None) -> None:
+    """Tell the demo's story into ``say``, a line at a time; its archive is left in ``folder``, by default a new temporary one."""
+    from exarch_sql.demo import story  # noqa: PLC0415  (the story needs the whole package; this module needs none of it)
+
+    story.run(say, folder or Path(tempfile.mkdtemp(prefix="exarch-demo-")))
