@@ -405,7 +405,8 @@ BEGIN SELECT RAISE(ABORT, 'L1: the lineage is never changed'); END;
 CREATE TRIGGER lineage_is_not_deleted BEFORE DELETE ON lineage
 BEGIN SELECT RAISE(ABORT, 'L1: the lineage is never deleted'); END;
 
--- Blanking is the one change (L12): while a redaction of this record is the newest record, its body and what quotes it may go.
+-- Blanking is the one change (L12): while a redaction of this record is the newest record, its body and what quotes it may go, and
+-- so may the blobs it lists. What a redaction of a part leaves has the hash that the redaction states (checked by `verify`).
 CREATE TRIGGER records_are_kept BEFORE UPDATE ON records
 WHEN NOT (
   EXISTS (SELECT 1 FROM records AS r WHERE r.target = old.seq AND r.seq = (SELECT max(seq) FROM records))
@@ -423,6 +424,10 @@ CREATE TRIGGER blobs_are_new BEFORE INSERT ON blobs
 WHEN new.data IS NULL OR EXISTS (SELECT 1 FROM blobs WHERE hash = new.hash)
 BEGIN SELECT RAISE(ABORT, 'L1: a blob is stored once, whole'); END;
 CREATE TRIGGER blobs_are_kept BEFORE UPDATE ON blobs
+WHEN NOT (
+  new.hash = old.hash AND new.bytes = old.bytes AND new.data IS NULL AND old.data IS NOT NULL
+  AND EXISTS (SELECT 1 FROM records AS r JOIN json_each(r.body, '$.blobs') AS named
+               WHERE r.seq = (SELECT max(seq) FROM records) AND r.kind = 'redacted' AND named.value = lower(hex(old.hash))))
 BEGIN SELECT RAISE(ABORT, 'L1: a blob is never changed'); END;
 CREATE TRIGGER blobs_are_not_deleted BEFORE DELETE ON blobs
 BEGIN SELECT RAISE(ABORT, 'L1: a blob is never deleted'); END;

@@ -23,6 +23,9 @@ from exarch_sql.store import Store, now_ms
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from exarch_sql.query import Result
+    from exarch_sql.redaction import Redacted
+
 TRUNK = "trunk"
 
 LOG_SQL = "SELECT log, name FROM logs WHERE name = :name OR log = :number ORDER BY name = :name DESC LIMIT 1"
@@ -153,6 +156,40 @@ class Archive:
 
         with self._store.writing() as db:
             return rebuild.rebuild(db)
+
+    def redact(self, seq: int, *, reason: str, part: int | None = None) -> Redacted:
+        """Blank record ``seq``, or one part of it, for good, by a record that says so; see `exarch_sql.redaction`.
+
+        The file is rewritten, so that the text is gone from free space and the write-ahead log as well. Raises Busy, with the text
+        blanked but the log not yet emptied, while another connection is reading.
+        """
+        from exarch_sql import redaction  # noqa: PLC0415
+
+        with self._store.writing() as db:
+            done = redaction.redact(self._store, db, seq, part, reason)
+        with self._store.held() as db:
+            redaction.scrub(db)
+        return done
+
+    def backup(self, path: str | os.PathLike[str]) -> Report:
+        """Copy the live archive into one self-contained, verified file at ``path``, where nothing may be yet."""
+        from exarch_sql import keeping  # noqa: PLC0415
+
+        with self._store.held() as db:
+            return keeping.backup(db, os.fspath(path))
+
+    def extract(self, log: Log, path: str | os.PathLike[str]) -> Report:
+        """Copy one log and its ancestors to ``path``; what other logs said is redacted there, and the chain stays provable."""
+        from exarch_sql import keeping  # noqa: PLC0415
+
+        with self._store.held() as db:
+            return keeping.extract(db, log.number, os.fspath(path))
+
+    def sql(self, query: str, *, seconds: float = 5.0, rows: int = 10_000) -> Result:
+        """Run one read-only statement, within limits of time and rows, on a connection of its own; see `exarch_sql.query`."""
+        from exarch_sql import query as querying  # noqa: PLC0415
+
+        return querying.query(self.path, query, seconds=seconds, rows=rows)
 
     def stats(self) -> dict[str, Any]:
         """Sizes: records by kind, turns, residues, blobs, bytes of bodies, of the file."""

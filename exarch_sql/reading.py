@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from exarch_sql import messages, residue
+from exarch_sql import messages, redaction, residue
 from exarch_sql.answers import RESIDENT, WITHDRAWN, Location, Material, Row, Span, Survey
 from exarch_sql.connection import one
-from exarch_sql.errors import Refused
+from exarch_sql.errors import BadFile, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,7 @@ SELECT i.span_from, i.span_to, i.role, i.kind, i.label, i.bytes, i.withdrawn, h.
  WHERE i.log = :log AND i.at = :at
  ORDER BY i.span_from, i.span_to DESC, i.seq DESC"""
 _CONTEXT_SQL = """
-SELECT f.span_from, f.span_to, f.kind, f.seq, d.note, d.author, r.seq, r.body, r.body_hash
+SELECT f.span_from, f.span_to, f.kind, d.note, d.author, r.seq, r.kind, r.calls, r.body, r.body_hash
   FROM {frontier} AS f
   LEFT JOIN residues AS d ON f.kind = 'residue' AND d.seq = f.seq
   LEFT JOIN ancestry AS a ON f.kind <> 'residue' AND a.log = f.log AND f.span_from BETWEEN a.turn_from AND a.turn_to
@@ -40,7 +40,7 @@ SELECT f.span_from, f.span_to, f.kind, f.seq, d.note, d.author, r.seq, r.body, r
 CONTEXT_SQL = _CONTEXT_SQL.format(frontier="frontier", upto="a.upto", narrow="")
 CONTEXT_AT_SQL = _CONTEXT_SQL.format(frontier="frontier_at", upto="min(a.upto, :at)", narrow="AND f.at = :at")
 MATERIAL_SQL = """
-SELECT r.seq, r.kind, r.body, r.body_hash
+SELECT r.seq, r.kind, r.calls, r.body, r.body_hash
   FROM ancestry AS a JOIN records AS r ON r.log = a.ancestor AND r.turn = :turn AND r.seq <= a.upto
  WHERE a.log = :log AND :turn BETWEEN a.turn_from AND a.turn_to
  ORDER BY r.seq"""
@@ -88,20 +88,36 @@ def context(store: Store, db: apsw.Connection, log: int, at: int | None = None) 
     """The messages of the frontier, in order, as recorded; a residue is its own message."""
     said: list[Message] = []
     found = db.execute(CONTEXT_SQL, {"log": log}) if at is None else db.execute(CONTEXT_AT_SQL, {"log": log, "at": at})
-    for from_, to, kind, _, note, author, seq, body, hash_ in found:
+    for from_, to, kind, note, author, *record in found:
         if kind == "residue":
             said.append(residue.message(Span(from_, to), note, author, redacted=author == "model" and note is None))
         else:
-            said += messages.decode(store.checked(seq, body, hash_), store.blob)
+            said += _said(store, db, *record)
     return said
+
+
+def _said(
+    store: Store, db: apsw.Connection, seq: int, kind: str, calls: str | None, body: str | None, hash_: bytes
+) -> list[Message]:
+    """The messages of a record, checked first (L11); a marked hole where it was redacted (L12)."""
+    if body is None:
+        return redaction.hole(kind, calls)
+    check(store, db, seq, body, hash_)
+    return messages.decode(body, store.blob)
+
+
+def check(store: Store, db: apsw.Connection, seq: int, body: str, hash_: bytes) -> None:
+    """Raise BadFile, before anything is parsed, when a body is not what was recorded, nor what a redaction left of it."""
+    if store.hash_of(body.encode()) != hash_ and not redaction.leaves(db, seq, body):
+        raise BadFile(f"record {seq} does not hash to the digest recorded for it: its body was altered; run verify")
 
 
 def material(store: Store, db: apsw.Connection, log: int, turn: int) -> Material:
     """A turn's own messages, whole."""
     said: list[Message] = []
     role = "assistant"
-    for seq, kind, body, hash_ in db.execute(MATERIAL_SQL, {"log": log, "turn": turn}):
-        if kind == "prompt":
+    for record in db.execute(MATERIAL_SQL, {"log": log, "turn": turn}):
+        if record[1] == "prompt":
             role = "user"
-        said += messages.decode(store.checked(seq, body, hash_), store.blob)
+        said += _said(store, db, *record)
     return Material(turn, role, tuple(said))  # type: ignore[arg-type]

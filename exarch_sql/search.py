@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from exarch_sql import messages
+from exarch_sql import messages, reading
 from exarch_sql.answers import Found, Hit
 from exarch_sql.patterns import compile_pattern
 from exarch_sql.providers import sanitise
@@ -61,20 +61,22 @@ def _hits(store: Store, db: apsw.Connection, state: State, pattern: Pattern, tur
         while note and note.from_ <= turn:
             yield note
             note = next(notes, None)
-        yield from _matches(store, pattern, turn, kind, seq, body, hash_)
+        yield from _matches(store, db, pattern, turn, kind, seq, body, hash_)
     if note:
         yield note
         yield from notes
 
 
-def _matches(store: Store, pattern: Pattern, turn: int, kind: str, seq: int, body: str, hash_: bytes) -> Iterator[Hit]:
+def _matches(
+    store: Store, db: apsw.Connection, pattern: Pattern, turn: int, kind: str, seq: int, body: str, hash_: bytes
+) -> Iterator[Hit]:
     """The hits in one record. Blobs stay where they are: they are never searched."""
     checked = False
     for message in messages.loads(body):
         text = sanitise(messages.searched_text(message))
         for number, line in pattern.matching_lines(text):
             if not checked:
-                store.checked(seq, body, hash_)
+                reading.check(store, db, seq, body, hash_)
                 checked = True
             yield Hit(turn, turn, kind, message["role"], number, clipped(line))  # type: ignore[arg-type]
 
@@ -82,7 +84,7 @@ def _matches(store: Store, pattern: Pattern, turn: int, kind: str, seq: int, bod
 def _notes(store: Store, db: apsw.Connection, state: State, pattern: Pattern) -> Iterator[Hit]:
     for from_, to, note, seq, body, hash_ in db.execute(NOTES_SQL, {"log": state.log}):
         for number, line in pattern.matching_lines(note):
-            store.checked(seq, body, hash_)
+            reading.check(store, db, seq, body, hash_)
             yield Hit(from_, to, "residue", "user", number, clipped(line))
 
 

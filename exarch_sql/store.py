@@ -235,14 +235,6 @@ class Store:
         """SHA-256 of a body's UTF-8 bytes."""
         return sha256(data).digest()
 
-    def checked(self, seq: int, body: str | None, hash_: bytes) -> str:
-        """The body, when it still has the hash it was recorded under (L11). Raises BadFile before anything is parsed."""
-        if body is None:
-            return "[]"
-        if self.hash_of(body.encode()) != hash_:
-            raise BadFile(f"record {seq} does not hash to the digest recorded for it: its body was altered; run verify")
-        return body
-
     def blob(self, hash_: bytes) -> bytes:
         """The raw bytes of a blob, re-hashed. Raises BadFile when it is missing or altered."""
         row = self.db.execute(BLOB_SQL, (hash_,)).fetchone()

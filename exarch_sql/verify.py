@@ -33,6 +33,8 @@ SELECT seq, log, kind, turn, origin, label, weight, calls, span_from, span_to, n
 LAST_SQL = """
 SELECT kind, calls FROM records
  WHERE log = :log AND turn = :turn AND seq <= :upto AND seq < :seq ORDER BY seq DESC LIMIT 1"""
+REDACTIONS_SQL = """
+SELECT target, body ->> 'left', body -> 'blobs' FROM records WHERE kind = 'redacted' AND json_valid(body) ORDER BY seq"""
 TABLES: dict[str, tuple[str, ...]] = {
     "logs": ("log", "name", "parent", "opened", "base"),
     "ancestry": ("log", "ancestor", "upto", "turn_from", "turn_to"),
@@ -102,6 +104,7 @@ class _Judgement:
         self.expected = Counter[str]()
         self.named: set[str] = set()
         self.blanked: set[str] = set()
+        self.left: dict[int, str | None] = {}
 
     def report(self) -> Report:
         """Run every check that the state of the file allows."""
@@ -142,7 +145,7 @@ class _Judgement:
     # -- records -------------------------------------------------------------------------------------------------------------
 
     def _records(self) -> None:
-        targets = {row[0] for row in self.db.execute("SELECT target FROM records WHERE target IS NOT NULL")}
+        self._redactions()
         kept = self.against
         for row in cast("Iterable[Any]", self.db.execute(RECORDS_SQL)):
             seq, (at_ms, key, hash_, digest, body) = row[0], row[17:]
@@ -151,13 +154,7 @@ class _Judgement:
                 self.faults.add("sequence", where, f"follows record {self.seq}")
             self.seq = seq
             self.records += 1
-            if body is None:
-                if seq in targets:
-                    self.redacted.add(seq)
-                else:
-                    self.faults.add("body", where, "is blank, and no redaction names it")
-            elif sha256(body.encode()).digest() != hash_:
-                self.faults.add("body", where, "its body does not have the hash recorded for it")
+            self._body(seq, body, hash_, where)
             want = chain.record_digest(seq, row[1], row[2], row[3], row[4], at_ms, key, hash_, self.digest)
             if want != digest:
                 self.faults.add("chain", where, "its digest does not follow from its fields and its predecessor")
@@ -167,6 +164,23 @@ class _Judgement:
             self._record(Record(*row[:17]), body, where)
             if self.progress and self.records % PROGRESS_EVERY == 0:
                 self.progress(self.records)
+
+    def _redactions(self) -> None:
+        """What redactions say is left of their targets, and which blobs they blanked; their own bodies are checked in turn."""
+        for target, left, blobs in self.db.execute(REDACTIONS_SQL):
+            self.left[target] = left
+            self.blanked.update(json.loads(blobs or "[]"))
+
+    def _body(self, seq: int, body: str | None, hash_: bytes, where: str) -> None:
+        """The body has the hash recorded for it, or is what its newest redaction left."""
+        left = self.left.get(seq, "")
+        if seq in self.left:
+            self.redacted.add(seq)
+        if body is None:
+            if left is not None:
+                self.faults.add("body", where, "is blank, and no redaction says so")
+        elif (got := sha256(body.encode())).digest() != hash_ and got.hexdigest() != left:
+            self.faults.add("body", where, "its body does not have the hash recorded for it")
 
     def _record(self, record: Record, body: str | None, where: str) -> None:
         """Its quotes against its body, its laws, and the fold rows it implies."""
@@ -193,7 +207,10 @@ class _Judgement:
                 self.named.update(messages.holes(messages.loads(body)))
             if quotes.get("weight", -1) is None:
                 quotes["weight"] = self._weight(body)
+        redacted = record.seq in self.left
         for name in QUOTES:
+            if redacted and name in ("label", "weight"):
+                continue  # the label is blanked with what it quotes; the weight stays that of what was recorded
             got, want = getattr(record, name), quotes.get(name)
             if got != want:
                 self.faults.add("quote", where, f"{name} is {got!r}, its body says {want!r}")
@@ -255,11 +272,13 @@ class _Judgement:
         for hash_, size, data in self.db.execute("SELECT hash, bytes, data FROM blobs"):
             self.blobs += 1
             where = f"blob {hash_.hex()}"
-            if hash_.hex() not in self.named and not self.redacted:
+            name = hash_.hex()
+            if name not in self.named and name not in self.blanked:
                 self.faults.add("blob", where, "is named by no record")
-            self.named.discard(hash_.hex())
+            self.named.discard(name)
             if data is None:
-                self.faults.add("blob", where, "is blank")
+                if name not in self.blanked:
+                    self.faults.add("blob", where, "is blank, and no redaction says so")
             elif len(data) != size or sha256(data).digest() != hash_:
                 self.faults.add("blob", where, "does not have its hash or its length")
         for name in sorted(self.named):

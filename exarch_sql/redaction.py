@@ -1,0 +1,140 @@
+"""Redaction (L12): blank what should never have been recorded, by a record that says so.
+
+The body goes, or one part of it; its hash, its length, its place in the chain and what the protocol needs (who called what, who
+answered) stay, so `verify` still passes and lists what was blanked. Readers get a marked hole of the same shape. The text leaves
+the file's free pages and its write-ahead log too: the file is rewritten.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from exarch_sql import messages
+from exarch_sql.connection import one
+from exarch_sql.errors import Busy, Refused
+
+if TYPE_CHECKING:
+    import apsw
+
+    from exarch_sql.answers import Message
+    from exarch_sql.store import Store
+
+HOLE = "[redacted]"
+
+TARGET_SQL = "SELECT log, kind, turn, body FROM records WHERE seq = ?"
+BLANK_SQL = """
+UPDATE records SET body = :left, note = NULL, label = CASE WHEN label IS NULL THEN NULL ELSE '' END WHERE seq = :seq"""
+BLANK_NOTE_SQL = "UPDATE residues SET note = NULL WHERE seq = ? AND note IS NOT NULL"
+BLANK_BLOB_SQL = "UPDATE blobs SET data = NULL WHERE hash = ? AND data IS NOT NULL"
+NAMED_ELSEWHERE_SQL = "SELECT 1 FROM records WHERE turn IS NOT NULL AND seq <> :seq AND instr(body, :hash) > 0 LIMIT 1"
+LEFT_SQL = "SELECT body ->> 'left' FROM records WHERE target = ? ORDER BY seq DESC LIMIT 1"
+CHECKPOINT_SQL = "PRAGMA wal_checkpoint(TRUNCATE)"
+
+
+class Redacted(msgspec.Struct, frozen=True):
+    """What a redaction did: its record, its target, the blobs it blanked."""
+
+    seq: int
+    target: int
+    part: int | None
+    blobs: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """``{"seq", "target", "part", "blobs"}``."""
+        return msgspec.structs.asdict(self)
+
+
+def redact(store: Store, db: apsw.Connection, target: int, part: int | None, reason: str) -> Redacted:
+    """Blank a record, or its part number ``part`` (from 0, over all its messages), inside an open write transaction."""
+    row = db.execute(TARGET_SQL, (target,)).fetchone()
+    if row is None:
+        (newest,) = one(db, "SELECT max(seq) FROM records")
+        raise Refused(f"record {target} is not recorded: the latest is {newest}")
+    log, kind, turn, body = row
+    if kind in ("opened", "redacted"):
+        raise Refused(f"record {target} is of kind {kind}, which says what the file is and holds no text to blank")
+    if body is None:
+        raise Refused(f"record {target} was redacted already: nothing of it is left")
+    if part is not None and turn is None:
+        raise Refused(f"record {target} is of kind {kind} and has no parts: redact it whole, without a part")
+    left, removed = (None, messages.loads(body)) if part is None else _without_part(target, body, part)
+    blobs = [name for name in dict.fromkeys(messages.holes(removed)) if not _named_elsewhere(db, target, name, left)]
+    particulars = {
+        "target": target,
+        "part": part,
+        "left": sha256(left.encode()).hexdigest() if left is not None else None,
+        "blobs": blobs,
+        "reason": reason,
+    }
+    seq = store.append_other(log, "redacted", particulars, target=target)
+    db.execute(BLANK_SQL, {"seq": target, "left": left})
+    db.execute(BLANK_NOTE_SQL, (target,))
+    for name in blobs:
+        db.execute(BLANK_BLOB_SQL, (bytes.fromhex(name),))
+    return Redacted(seq, target, part, len(blobs))
+
+
+def _without_part(target: int, body: str, part: int) -> tuple[str, Any]:
+    """The body with a hole where the part was, and the part."""
+    said = messages.loads(body)
+    places = [(message, index) for message in said for index in range(len(message["parts"]))]
+    if not 0 <= part < len(places):
+        raise Refused(f"record {target} has parts 0 to {len(places) - 1}: there is no part {part}")
+    message, index = places[part]
+    removed = message["parts"][index]
+    message["parts"][index] = _hole(removed)
+    return messages.dumps(said), removed
+
+
+def _hole(part: Message) -> Message:
+    """What stands where a part was: of the same shape as far as the protocol needs it."""
+    match part.get("type"):
+        case "tool_call":
+            return {"type": "tool_call", "id": part["id"], "name": part["name"], "arguments": {"redacted": HOLE}}
+        case "tool_call_response":
+            return {"type": "tool_call_response", "id": part["id"], "response": HOLE}
+        case _:
+            return {"type": "text", "content": HOLE}
+
+
+def hole(kind: str, calls: str | None) -> list[Message]:
+    """The messages that stand where a turn's record was blanked whole."""
+    ids = json.loads(calls) if calls else []
+    if kind == "tool_results":
+        return [
+            {"role": "tool", "parts": [{"type": "tool_call_response", "id": call, "response": HOLE}]} for call in ids
+        ]
+    parts: list[Message] = [{"type": "text", "content": HOLE}]
+    parts += [{"type": "tool_call", "id": call, "name": "redacted", "arguments": {"redacted": HOLE}} for call in ids]
+    return [{"role": "assistant" if kind == "assistant" else "user", "parts": parts}]
+
+
+def leaves(db: apsw.Connection, target: int, body: str) -> bool:
+    """Whether the newest redaction of a record states that exactly this body is left of it."""
+    row = db.execute(LEFT_SQL, (target,)).fetchone()
+    return row is not None and row[0] == sha256(body.encode()).hexdigest()
+
+
+def _named_elsewhere(db: apsw.Connection, target: int, name: str, left: str | None) -> bool:
+    """Whether another record, or what is left of this one, still needs the blob."""
+    if left is not None and name in left:
+        return True
+    return db.execute(NAMED_ELSEWHERE_SQL, {"seq": target, "hash": name}).fetchone() is not None
+
+
+def scrub(db: apsw.Connection) -> None:
+    """Rewrite the file so that nothing blanked is left in free space or in the write-ahead log. Raises Busy while others read.
+
+    Pages hold remnants of rows that once were moved, so blanking in place is not enough.
+    """
+    db.execute("VACUUM")
+    busy, *_ = one(db, CHECKPOINT_SQL)
+    if busy:
+        raise Busy(
+            "what was redacted is blanked, but another connection keeps the old pages in the write-ahead log: "
+            "close it, then redact again or open and close the archive, and they go"
+        )
