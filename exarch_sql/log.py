@@ -203,9 +203,10 @@ class Log:
             raise Refused(f"origin is 'own' or 'import', not {origin!r}")
         store, role = self._store, ROLE_OF[kind]
         draft = Draft(self.number, kind, messages.encode(said), origin, at_ms, _key(key), label, calls)
-        with store.held():
+        with store.held() as db:
             known = store.newest(self.number)
-            if known and key is None and not draft.encoded.blobs and (expect is None or expect == known.turn):
+            new = key is None or self._by_key(db, key) is None
+            if known and new and not draft.encoded.blobs and (expect is None or expect == known.turn):
                 newest = known if label is None else Newest(known.turn + 1, role)
                 try:
                     seq = store.append_turn(draft, newest.turn)

@@ -208,7 +208,8 @@ class Store:
         row |= {"body_hash": hash_, "digest": digest, "body": text}
         self.db.execute(APPEND_OTHER_SQL, row)
         self._tip = seq, digest
-        self._newest.pop(log, None)
+        if "reach" in quotes:  # an edit: the newest turn may be another now
+            self._newest.pop(log, None)
         return seq
 
     def _look(self) -> tuple[int, bytes]:
