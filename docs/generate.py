@@ -69,11 +69,11 @@ def _refusals(body: str) -> str:
 
 def command_line_page() -> str:
     """docs/command-line.md: every command's help."""
-    from exarch_sql.cli import main
+    from exarch_sql.cli import app
 
-    parts = ["# The command line", "Generated from `--help` by `make docs`.", _help(main, "exarch-sql", None)]
-    with click.Context(main, info_name="exarch-sql", terminal_width=100) as context:
-        parts += [_help(main.get_command(context, name), name, context) for name in main.list_commands(context)]
+    parts = ["# The command line", "Generated from `--help` by `make docs`.", _help(app, "exarch-sql", None)]
+    with click.Context(app, info_name="exarch-sql", terminal_width=100) as context:
+        parts += [_help(app.get_command(context, name), name, context) for name in app.list_commands(context)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,0 +1,30 @@
+"""The generated pages are what they are generated from."""
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+_spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+assert _spec is not None
+assert _spec.loader is not None
+generate = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(generate)
+
+
+@pytest.mark.parametrize("name", sorted(generate.PAGES))
+def test_a_generated_page_is_up_to_date(name: str) -> None:
+    """``make docs`` writes it anew."""
+    page: Callable[[], str] = generate.PAGES[name]
+
+    assert page() == (DOCS / name).read_text(encoding="utf-8")
+
+
+def test_the_schema_page_says_what_every_column_is() -> None:
+    """No table, view or column without a sentence."""
+    rows = [line for line in generate.schema_page().splitlines() if line.startswith("| `")]
+
+    assert len(rows) > 150
+    assert not [row for row in rows if row.endswith("|  |")]
