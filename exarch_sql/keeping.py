@@ -9,7 +9,7 @@ import contextlib
 import os
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -46,7 +46,7 @@ def extract(db: apsw.Connection, log: int, path: str) -> Report:
     def narrow(copy: apsw.Connection) -> None:
         store = Store(copy, path, readonly=False)
         with store.writing():
-            strangers: list[tuple[int]] = copy.execute(STRANGERS_SQL, (log,)).fetchall()
+            strangers: list[Any] = copy.execute(STRANGERS_SQL, (log,)).fetchall()
             for (seq,) in strangers:
                 redaction.redact(store, copy, seq, None, f"not part of the lineage of log {log}")
         redaction.scrub(copy)

@@ -302,6 +302,9 @@ class Log:
         Refused while results are owed, and when there is nothing to take.
         """
 
+        if keep is not None and through is not None:
+            raise Refused("force takes keep, the bytes to keep, or through, the last turn to take: not both")
+
         def span(db: apsw.Connection) -> Span:
             survey = reading.survey(db, self.number)
             if through is not None and survey.rows:

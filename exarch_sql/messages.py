@@ -18,7 +18,7 @@ import apsw.unicode
 import msgspec
 
 from exarch_sql.errors import BadFile, Refused
-from exarch_sql.providers import sanitise
+from exarch_sql.providers import arguments_object, sanitise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -198,8 +198,7 @@ def label(messages: Sequence[Message], *, of_reply: bool) -> str:
             return first
         if of_reply:
             call: Message = next((part for part in parts if part.get("type") == "tool_call"), {})
-            arguments = call.get("arguments")
-            description = arguments.get("description") if isinstance(arguments, dict) else None
+            description = arguments_object(call.get("arguments")).get("description")
             return first_line(description) if isinstance(description, str) else ""
     return ""
 
@@ -226,8 +225,8 @@ def call_ids(messages: Sequence[Message], type_: str) -> list[str]:
 
 def program_source(call: Message) -> str:
     """What a tool call runs or writes, as text: ``cmd`` of a ``ral`` call, else every text among its arguments, one a line."""
-    arguments = call.get("arguments")
-    if call.get("name") == "ral" and isinstance(arguments, dict) and isinstance(arguments.get("cmd"), str):
+    arguments = arguments_object(call.get("arguments"))
+    if call.get("name") == "ral" and isinstance(arguments.get("cmd"), str):
         return str(arguments["cmd"])
     return "\n".join(_texts(arguments))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from exarch_sql.answers import Pressure, Span
+from exarch_sql.errors import Refused
 
 if TYPE_CHECKING:
     from exarch_sql.answers import Survey
@@ -27,9 +28,11 @@ def plan(survey: Survey, keep: int | None = None) -> Span | None:
     """The one prefix span a forced eviction would take to keep about ``keep`` bytes (half of the total by default).
 
     Walks back from the newest item, which is never taken but is charged; the first item that does not fit ends the span. None
-    when everything fits, or when the span would be exactly one residue (L9).
+    when everything fits, or when the span would be exactly one residue (L9). Raises Refused for a negative ``keep``.
     """
     rows = survey.rows
+    if keep is not None and keep < 0:
+        raise Refused(f"keep is a number of bytes, not {keep}: 0 keeps the newest item alone")
     if not rows:
         return None
     budget = survey.total_bytes // 2 if keep is None else keep
