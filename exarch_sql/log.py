@@ -301,7 +301,6 @@ class Log:
         ``keep`` is the bytes to keep (half of the total by default); ``through`` names the last turn instead of planning it.
         Refused while results are owed, and when there is nothing to take.
         """
-
         if keep is not None and through is not None:
             raise Refused("force takes keep, the bytes to keep, or through, the last turn to take: not both")
 
