@@ -227,6 +227,12 @@ BEGIN
          WHERE (new.parent IS NULL) = (s.log IS NULL) AND new.reach IS coalesce(s.reach, 0)
            AND new.anchor IS CASE WHEN s.state = 'owing' THEN s.newest END)
       THEN RAISE(ABORT, 'L13: a fork names its parent, the reach it has, and the turn that owes results')
+    WHEN new.kind = 'opened' AND CASE WHEN json_valid(new.body) THEN
+          new.label IS NOT new.body ->> 'name' OR new.parent IS NOT new.body ->> 'parent'
+          OR new.reach IS NOT new.body ->> 'reach' OR new.anchor IS NOT new.body ->> 'withdrawn' ELSE 1 END
+      THEN RAISE(ABORT, 'L13: name, parent and reach are those of the body')
+    WHEN new.kind = 'redacted' AND CASE WHEN json_valid(new.body) THEN new.target IS NOT new.body ->> 'target' ELSE 1 END
+      THEN RAISE(ABORT, 'L12: the target is that of the body')
     WHEN new.kind = 'redacted' AND NOT EXISTS (
         SELECT 1 FROM records WHERE seq = new.target AND log = new.log AND kind NOT IN ('opened', 'redacted'))
       THEN RAISE(ABORT, 'L12: a redaction names an earlier record of its log that can be blanked')
@@ -242,7 +248,10 @@ BEGIN
       WHEN new.calls IS NOT (
           SELECT nullif(json_group_array(part.value ->> 'id'), '[]')
             FROM json_each(new.body, '$[0].parts') AS part WHERE part.value ->> 'type' = 'tool_call')
-        THEN RAISE(ABORT, 'L4: calls are the call ids of the body, in order') END
+        THEN RAISE(ABORT, 'L4: calls are the call ids of the body, in order')
+      WHEN new.calls IS NOT NULL AND (SELECT count(DISTINCT value) <> count(*) OR min(type) <> 'text' OR max(type) <> 'text'
+                                        FROM json_each(new.calls))
+        THEN RAISE(ABORT, 'L4: a call id is text, and stands once') END
     WHEN 'tool_results' THEN CASE
       WHEN s.state <> 'owing' THEN RAISE(ABORT, 'L4: no call is waiting for a result')
       WHEN new.turn IS NOT s.newest THEN RAISE(ABORT, 'L4: results extend the turn that called')
@@ -302,7 +311,9 @@ BEGIN
         THEN RAISE(ABORT, 'L10: the anchor starts an item of the context') END
     WHEN 'cleared' THEN CASE
       WHEN s.state = 'owing' THEN RAISE(ABORT, 'L10: a clear waits until every call is answered')
-      WHEN new.reach IS NOT s.reach THEN RAISE(ABORT, 'L3: an edit names the reach of its log') END
+      WHEN new.reach IS NOT s.reach THEN RAISE(ABORT, 'L3: an edit names the reach of its log')
+      WHEN NOT json_valid(new.body) OR new.reach IS NOT new.body ->> 'reach'
+        THEN RAISE(ABORT, 'L10: the reach is that of the body') END
     END
     FROM state AS s WHERE s.log = new.log;
 END;
@@ -355,6 +366,7 @@ END;
 -- A run leaves. Every item of the context in it is stamped with its holder, the new residue, which then stands for all of it.
 CREATE TRIGGER edits_evict INSTEAD OF INSERT ON edits WHEN new.kind = 'evicted'
 BEGIN
+  -- aligned (L5) and over whole grounds, so nested or disjoint with every other (L6)
   INSERT INTO residues (seq, log, span_from, span_to, note, author, weight)
     VALUES (new.seq, new.log, new.span_from, new.span_to, new.note, new.author, new.weight);
   INSERT INTO locations (log, span_from, residue, holder)
@@ -409,7 +421,8 @@ BEGIN SELECT RAISE(ABORT, 'L1: the lineage is never deleted'); END;
 -- so may the blobs it lists. What a redaction of a part leaves has the hash that the redaction states (checked by `verify`).
 CREATE TRIGGER records_are_kept BEFORE UPDATE ON records
 WHEN NOT (
-  EXISTS (SELECT 1 FROM records AS r WHERE r.target = old.seq AND r.seq = (SELECT max(seq) FROM records))
+  EXISTS (SELECT 1 FROM records AS r WHERE r.target = old.seq AND r.seq = (SELECT max(seq) FROM records)
+             AND (new.body IS NULL OR r.body ->> 'left' IS NOT NULL))
   AND old.body IS NOT NULL AND new.seq = old.seq AND new.log = old.log AND new.kind = old.kind AND new.turn IS old.turn
   AND new.origin IS old.origin AND new.at_ms = old.at_ms AND new.key IS old.key AND new.weight IS old.weight
   AND new.calls IS old.calls AND new.span_from IS old.span_from AND new.span_to IS old.span_to AND new.author IS old.author
@@ -483,7 +496,7 @@ CREATE TRIGGER locations_are_not_deleted BEFORE DELETE ON locations
 BEGIN SELECT RAISE(ABORT, 'L1: a location is never deleted'); END;
 
 CREATE TRIGGER withdrawals_are_folded BEFORE INSERT ON withdrawals
-WHEN EXISTS (SELECT 1 FROM withdrawals WHERE log = new.log AND span_from = new.span_from)
+WHEN EXISTS (SELECT 1 FROM withdrawals WHERE log = new.log AND span_from = new.span_from) OR new.span_from > new.span_to
   OR NOT EXISTS (
     SELECT 1 FROM records WHERE seq = new.seq AND seq = (SELECT max(seq) FROM records) AND log = new.log
        AND CASE kind WHEN 'opened' THEN new.span_from = anchor AND new.span_to = anchor
@@ -497,7 +510,7 @@ CREATE TRIGGER withdrawals_are_not_deleted BEFORE DELETE ON withdrawals
 BEGIN SELECT RAISE(ABORT, 'L1: a withdrawal is never deleted'); END;
 
 CREATE TRIGGER standing_is_folded BEFORE INSERT ON standing
-WHEN EXISTS (SELECT 1 FROM standing WHERE log = new.log AND span_to = new.span_to AND seq = new.seq)
+WHEN EXISTS (SELECT 1 FROM standing WHERE log = new.log AND span_to = new.span_to AND seq = new.seq) OR new.span_from > new.span_to
   OR NOT EXISTS (
     SELECT 1 FROM records AS r WHERE r.seq = new.seq AND r.seq = (SELECT max(seq) FROM records) AND r.log = new.log
        AND CASE r.kind

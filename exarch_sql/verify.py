@@ -12,7 +12,6 @@ from collections import Counter
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
-import apsw
 import msgspec
 
 from exarch_sql import chain, messages, residue, views
@@ -24,6 +23,8 @@ from exarch_sql.fold import TURN_KINDS, Fold, FoldedLog, Record, Row
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    import apsw
+
 KEPT_FAULTS = 100  # the first of them; all are counted
 PROGRESS_EVERY = 1000
 
@@ -34,7 +35,7 @@ LAST_SQL = """
 SELECT kind, calls FROM records
  WHERE log = :log AND turn = :turn AND seq <= :upto AND seq < :seq ORDER BY seq DESC LIMIT 1"""
 REDACTIONS_SQL = """
-SELECT target, body ->> 'left', body -> 'blobs' FROM records WHERE kind = 'redacted' AND json_valid(body) ORDER BY seq"""
+SELECT seq, target, body ->> 'left', body -> 'blobs' FROM records WHERE kind = 'redacted' AND json_valid(body) ORDER BY seq"""
 TABLES: dict[str, tuple[str, ...]] = {
     "logs": ("log", "name", "parent", "opened", "base"),
     "ancestry": ("log", "ancestor", "upto", "turn_from", "turn_to"),
@@ -43,6 +44,8 @@ TABLES: dict[str, tuple[str, ...]] = {
     "withdrawals": ("log", "span_from", "span_to", "seq"),
     "standing": ("log", "span_from", "span_to", "residue", "seq"),
 }
+VOICE_OF = {"assistant": "assistant", "tool_results": "tool"}  # prompts and steering: anybody else, as a rule the user
+SPEAKER_OF = {"tool_call": "assistant", "tool_call_response": "tool"}
 EDIT_BODIES = {
     "opened": {"name": "label", "parent": "parent", "reach": "reach", "withdrawn": "anchor"},
     "evicted": {"from": "span_from", "to": "span_to", "note": "note", "by": "author", "reach": "reach"},
@@ -108,12 +111,12 @@ class _Judgement:
 
     def report(self) -> Report:
         """Run every check that the state of the file allows."""
-        for what, how in schema_faults(schema_of(self.db)):
-            self.faults.add("schema", what, how)
         try:
+            for what, how in schema_faults(schema_of(self.db)):
+                self.faults.add("schema", what, how)
             for check in (self._sqlite, self._lineage, self._records, self._head, self._rows, self._blobs, self._views):
                 check()
-        except (apsw.Error, ExarchError) as error:
+        except Exception as error:  # whatever a damaged file makes the driver or Python raise, verify answers
             self.faults.add("unreadable", f"after record {self.seq}", str(error))
         head = Head(self.uuid, self.seq, self.digest.hex()) if self.records else None
         return Report(
@@ -158,7 +161,7 @@ class _Judgement:
             want = chain.record_digest(seq, row[1], row[2], row[3], row[4], at_ms, key, hash_, self.digest)
             if want != digest:
                 self.faults.add("chain", where, "its digest does not follow from its fields and its predecessor")
-            self.digest = digest
+            self.digest = digest if isinstance(digest, bytes) else b""
             if kept and seq == kept.seq and digest.hex() != kept.digest:
                 self.faults.add("head", where, f"has the digest {digest.hex()}, the kept head has {kept.digest}")
             self._record(Record(*row[:17]), body, where)
@@ -167,9 +170,13 @@ class _Judgement:
 
     def _redactions(self) -> None:
         """What redactions say is left of their targets, and which blobs they blanked; their own bodies are checked in turn."""
-        for target, left, blobs in self.db.execute(REDACTIONS_SQL):
+        for seq, target, left, blobs in self.db.execute(REDACTIONS_SQL):
             self.left[target] = left
-            self.blanked.update(json.loads(blobs or "[]"))
+            named = json.loads(blobs or "[]")
+            if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+                self.faults.add("body", f"record {seq}", "its blobs are no list of hashes")
+                continue
+            self.blanked.update(named)
 
     def _body(self, seq: int, body: str | None, hash_: bytes, where: str) -> None:
         """The body has the hash recorded for it, or is what its newest redaction left."""
@@ -185,7 +192,12 @@ class _Judgement:
     def _record(self, record: Record, body: str | None, where: str) -> None:
         """Its quotes against its body, its laws, and the fold rows it implies."""
         if body is not None:
-            self._quotes(record, body, where)
+            try:
+                self._quotes(record, body, where)
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+                self.faults.add("body", where, f"is not what a {record.kind} holds: {error!r}")
+        elif record.note is not None or (record.label not in (None, "") and record.kind != "opened"):
+            self.faults.add("quote", where, "is blank, and its label or note is not")
         try:
             broken, rows = self.fold.take(record)
         except (ValueError, TypeError, KeyError) as error:
@@ -315,6 +327,7 @@ def quotes_of(kind: str, said: Any, body: str) -> dict[str, Any]:
 def _turn_quotes(kind: str, said: Any, body: str) -> dict[str, Any]:
     if not isinstance(said, list):
         raise ValueError("not a list of messages")
+    _voices(kind, said)
     plain = "$blob" not in body and "\\u" not in body
     quotes: dict[str, Any] = {"weight": len(body.encode()) - len(said) - 1 if plain else None}
     if kind in ("prompt", "assistant"):
@@ -324,6 +337,20 @@ def _turn_quotes(kind: str, said: Any, body: str) -> dict[str, Any]:
         calls = messages.call_ids(said, type_)
         quotes["calls"] = messages.dumps(calls) if calls else None
     return quotes
+
+
+def _voices(kind: str, said: list[Any]) -> None:
+    """Raise ValueError unless each message speaks as its record does (L4): only a reply calls, only a tool answers."""
+    voice = VOICE_OF.get(kind, "user")
+    if kind == "assistant" and len(said) != 1:
+        raise ValueError("more than one message")
+    for message in said:
+        if message["role"] != voice and (voice != "user" or message["role"] in VOICE_OF.values()):
+            raise ValueError(f"a message of {message['role']}")
+        for part in message["parts"]:
+            speaker = SPEAKER_OF.get(part["type"])
+            if speaker and (speaker != voice or not isinstance(part["id"], str)):
+                raise ValueError(f"a {part['type']} of {message['role']} with the id {part['id']!r}")
 
 
 def head_of(text: str) -> Head:

@@ -88,7 +88,7 @@ def _turns(db: apsw.Connection, log: FoldedLog, first: int = 1) -> Iterator[Item
                 role = "user" if kind == "prompt" else "assistant"
                 turn = [id_, id_, role, origin if ancestor == log.number else "inherited", label, weight, seq]
             elif turn:
-                turn[5] += weight
+                turn[5] = (turn[5] or 0) + (weight or 0)
         if turn:
             yield tuple(turn)
 
