@@ -32,7 +32,9 @@ exarch-sql audit lineage.exarch biggest           # one of them; --json and --nl
 sqlite3 -readonly -box lineage.exarch < audits.sql  # all of them, with SQLite's own shell
 ```
 
-For questions of your own, `exarch-sql sql lineage.exarch QUERY` runs one reading statement within limits of time and memory.
+The last takes `exarch_sql/audits.sql` from the source or the installed package; `exarch-sql audit lineage.exarch --json` prints
+every statement too. For questions of your own, `exarch-sql sql lineage.exarch QUERY` runs one reading
+statement within limits of time and memory.
 
 {contents}
 {recipes}"""

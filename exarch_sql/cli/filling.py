@@ -1,0 +1,92 @@
+"""What fills an archive: transcripts of other programs, and the demo that shows the whole on one of them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from exarch_sql import Archive
+from exarch_sql.cli import printing, tables
+from exarch_sql.cli.base import TEXT, command, output_options
+from exarch_sql.cli.printing import Output, talk
+from exarch_sql.errors import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@command("demo", "exarch-sql demo")
+def demo() -> None:
+    """Show the main job end to end on a bundled session, with the numbers it saved."""
+    from exarch_sql import demo as story  # noqa: PLC0415
+
+    story.run(lambda text: printing.write_line(printing.visible(text, keep="\n")))
+
+
+@command(
+    "import",
+    "exarch-sql import session.jsonl --into agent.exarch",
+    "exarch-sql import - --into agent.exarch --json < session.jsonl",
+)
+@click.argument(
+    "files",
+    metavar="FILE...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True),
+)
+@click.option(
+    "--into", "archive", metavar="ARCHIVE", type=TEXT, required=True, help="The archive; made where there is none."
+)
+@click.option(
+    "--log", "log_name", metavar="NAME", type=TEXT, help="The log that takes the session.  [default: its own]"
+)
+@output_options
+@click.pass_context
+def import_(ctx: click.Context, files: tuple[str, ...], archive: str, log_name: str | None, out: Output) -> None:
+    """Add transcripts of agents. A file that has grown adds only what is new; - is stdin."""
+    reports: list[dict[str, Any]] = []
+    refused = 0
+    with Archive.open(archive) as file:
+        log = None if log_name is None else file.log(log_name)
+        for name in files:
+            try:
+                reports.append(_imported(file, name, log))
+            except Refused as error:
+                refused += 1
+                talk(f"stdin: {error}" if name == "-" else str(error))
+            except OSError as error:
+                refused += 1
+                talk(f"{name}: {error.strerror or error}")
+    out.listing(reports, reports, lambda: tables.of_imports(reports))
+    if refused:
+        talk(f"{refused} of {len(files)} files were not imported")
+        ctx.exit(Refused.exit_code)
+
+
+def _imported(archive: Archive, name: str, log: Any) -> dict[str, Any]:
+    """One file into an archive; what was found in it."""
+    from exarch_sql.importers import import_file  # noqa: PLC0415
+
+    with _on_disk(name) as path, printing.progress(Path(name).name, "bytes") as tick:
+        report: dict[str, Any] = import_file(archive, path, log=log, progress=tick).to_dict()
+    return report | {"file": name}
+
+
+@contextlib.contextmanager
+def _on_disk(name: str) -> Iterator[Path]:
+    """The file itself; of stdin a copy, for an importer reads its file more than once."""
+    if name != "-":
+        yield Path(name)
+        return
+    with tempfile.TemporaryDirectory(prefix="exarch-") as folder:
+        copy = Path(folder) / "stdin.jsonl"
+        with copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield copy
