@@ -773,11 +773,16 @@ SELECT
   d.span_to,   -- last one, inclusive
   d.author,    -- model or harness
   d.note,      -- the model's note; NULL when forced, or redacted
-  (SELECT count(*) FROM locations AS x WHERE x.log = d.log AND x.holder = d.seq) AS items, -- taken out of the context
-  (SELECT coalesce(sum(i.bytes), 0) FROM locations AS x JOIN items_at AS i
-      ON i.at = d.seq AND i.log = d.log AND i.span_from = x.span_from
-     AND CASE x.residue WHEN 0 THEN i.kind <> 'residue' ELSE i.seq = x.residue END
-    WHERE x.log = d.log AND x.holder = d.seq) - d.weight AS bytes_saved, -- weight that left, less the residue's own
+  (SELECT count(*) FROM locations AS x
+    WHERE x.log = d.log AND x.span_from BETWEEN d.span_from AND d.span_to AND x.holder = d.seq) AS items, -- taken out of the context
+  (SELECT coalesce(sum(CASE x.residue
+             WHEN 0 THEN (SELECT sum(t.weight) FROM ancestry AS a JOIN records AS t
+                              ON t.log = a.ancestor AND t.turn = x.span_from AND t.seq <= min(a.upto, d.seq)
+                           WHERE a.log = d.log AND x.span_from BETWEEN a.turn_from AND a.turn_to)
+             ELSE (SELECT i.weight FROM residues AS i WHERE i.seq = x.residue) END), 0)
+     FROM locations AS x
+    WHERE x.log = d.log AND x.span_from BETWEEN d.span_from AND d.span_to AND x.holder = d.seq)
+    - d.weight AS bytes_saved, -- weight that left, less the residue's own
   r.at_ms      -- Unix milliseconds, as claimed
 FROM residues AS d JOIN records AS r ON r.seq = d.seq;
 

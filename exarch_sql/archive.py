@@ -93,11 +93,6 @@ class Archive:
                     db.execute(CHECKPOINT_SQL)
             db.close()
 
-    def checkpoint(self) -> None:
-        """Fold the write-ahead log into the file now, as far as readers in other connections allow."""
-        with self._store.held() as db:
-            db.execute(CHECKPOINT_SQL)
-
     # -- logs ----------------------------------------------------------------------------------------------------------------
 
     @property

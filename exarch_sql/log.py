@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import apsw
 import msgspec
 
-from exarch_sql import judge, messages, planning, providers, reading, residue
+from exarch_sql import judge, messages, planning, reading, residue
 from exarch_sql.answers import Found, Location, Material, Pressure, Role, Row, Span, Survey, Turn
 from exarch_sql.connection import one
 from exarch_sql.errors import Refused
@@ -152,6 +152,8 @@ class Log:
         at_ms: int | None = None,
     ) -> Turn:
         """Answer every waiting call, once each, in any order: ``[{"id", "content", ...}]`` or results of a provider's shape."""
+        from exarch_sql import providers  # noqa: PLC0415  (loaded by those whose messages it adapts)
+
         said = providers.results_to_otel(results)
         calls = messages.call_ids(said, "tool_call_response")
         return self._append(
@@ -463,6 +465,8 @@ class Log:
         """
         with self._store.reading() as db:
             said = reading.context(self._store, db, self.number, reading.moment(db, self.number, at))
+        from exarch_sql import providers  # noqa: PLC0415
+
         return providers.render(said, format)
 
     # -- pressure ------------------------------------------------------------------------------------------------------------
@@ -522,6 +526,8 @@ def _voiced(message: str | Message, role: str, what: str) -> list[Message]:
     """The messages of a prompt or steering. Raises Refused for a reply's or a tool's voice."""
     if isinstance(message, str):
         return [{"role": role, "parts": [{"type": "text", "content": message}]}]
+    from exarch_sql import providers  # noqa: PLC0415
+
     said = providers.to_otel(message, role)
     for item in said:
         if item["role"] == "tool":
@@ -535,6 +541,8 @@ def _reply(message: str | Message) -> list[Message]:
     """The one message of a reply. Raises Refused for another voice."""
     if isinstance(message, str):
         return [{"role": "assistant", "parts": [{"type": "text", "content": message}]}]
+    from exarch_sql import providers  # noqa: PLC0415
+
     said = providers.to_otel(message, "assistant")
     if len(said) != 1 or said[0]["role"] != "assistant":
         voices = ", ".join(str(item["role"]) for item in said)

@@ -18,7 +18,7 @@ import apsw.unicode
 import msgspec
 
 from exarch_sql.errors import BadFile, Refused
-from exarch_sql.providers import arguments_object, sanitise
+from exarch_sql.text import arguments_object, sanitise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

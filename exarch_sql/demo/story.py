@@ -38,8 +38,8 @@ def run(say: Say, folder: str | Path) -> None:
         _import(say, archive)
         _evict(say, archive.trunk)
         _read_back(say, archive.trunk)
-        _audit(say, path)
-        _prove(say, archive, path)
+    _audit(say, path)
+    _prove(say, path)
     say(f"Done in {time.perf_counter() - started:.1f} s. The file is {path}")
     say(f"Try: exarch-sql survey {path}")
 
@@ -94,17 +94,15 @@ def _read_back(say: Say, log: Log) -> None:
 def _audit(say: Say, path: Path) -> None:
     """The file answers Python's own sqlite3, without any of this package's code."""
     say(f"4. Audit with plain SQLite {sqlite3.sqlite_version}: {AUDIT_SQL}")
-    db = sqlite3.connect(path)
+    db = sqlite3.connect(path)  # the archive is closed: two SQLite libraries in one process undo each other's locks
     for from_, to, items, saved, note in db.execute(AUDIT_SQL):
         say(f"   {from_:>4} {to:>3} {items:>4} items {saved:>7,} bytes saved  {note}...")
     db.close()
     say("")
 
 
-def _prove(say: Say, archive: Archive, path: Path) -> None:
+def _prove(say: Say, path: Path) -> None:
     """The file refuses to be altered, and where it is forced, verify names the place."""
-    head = archive.head()
-    archive.trunk.prompt("anything more?")
     say("5. Alter a word that was recorded. By SQL, from any connection:")
     db = sqlite3.connect(path)
     try:
@@ -113,16 +111,18 @@ def _prove(say: Say, archive: Archive, path: Path) -> None:
         say(f"     {error}")
     db.close()
     say("   In the bytes of a copy:")
-    say(f"     {_overwritten(archive, path.with_name('altered.exarch'))}")
-    report = archive.verify(against=head)
+    say(f"     {_overwritten(path, path.with_name('altered.exarch'))}")
+    with Archive.open(path) as archive:
+        head = archive.head()
+        archive.trunk.prompt("anything more?")
+        report = archive.verify(against=head)
     say(f"   And of the file itself: {report.records} records, {'no fault' if report.ok else report.first};")
     say(f"   a head kept at record {head.seq} still holds.\n")
 
 
-def _overwritten(archive: Archive, copy: Path) -> str:
+def _overwritten(path: Path, copy: Path) -> str:
     """What verify says of a copy in which one word was overwritten."""
-    archive.checkpoint()
-    shutil.copy(archive.path, copy)
+    shutil.copy(path, copy)
     data = bytearray(copy.read_bytes())
     at = data.index(b"FAILED tests/test_range.py::test_negative_step")
     data[at : at + 6] = b"passed"

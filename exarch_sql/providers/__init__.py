@@ -20,7 +20,7 @@ from exarch_sql.errors import Refused
 from exarch_sql.providers import anthropic, chat, responses, shapes
 from exarch_sql.providers.keeping import ANTHROPIC, CHAT, RESPONSES, Obj, modality_of
 from exarch_sql.providers.results import read_results
-from exarch_sql.providers.text import arguments_object, sanitise
+from exarch_sql.text import arguments_object, sanitise
 
 __all__ = ["FORMATS", "Format", "arguments_object", "modality_of", "render", "results_to_otel", "sanitise", "to_otel"]
 

@@ -27,7 +27,7 @@ from exarch_sql.providers.keeping import (
     said,
     unwrapped,
 )
-from exarch_sql.providers.text import CallIds, arguments_object, compact, lawful_name
+from exarch_sql.text import CallIds, arguments_object, compact, lawful_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-from exarch_sql.providers.text import compact
+from exarch_sql.text import compact
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -11,7 +11,7 @@ from typing import Any
 
 from exarch_sql.providers import shapes
 from exarch_sql.providers.keeping import Obj, data_uri, hint, keep, modality_of, opaque, split_data_uri
-from exarch_sql.providers.text import compact
+from exarch_sql.text import compact
 
 SPACE = "openai"
 FILE_KEYS = ("file_data", "file_url", "file_id")

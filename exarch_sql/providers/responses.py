@@ -31,7 +31,7 @@ from exarch_sql.providers.keeping import (
     unwrapped,
 )
 from exarch_sql.providers.openai import SPACE
-from exarch_sql.providers.text import CallIds, arguments_text, clean_escapes, lawful_name
+from exarch_sql.text import CallIds, arguments_text, clean_escapes, lawful_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
