@@ -33,7 +33,7 @@ def schema_page() -> str:
         for comment, kind, name, definition in CREATED.findall(body):
             about = " ".join(re.findall(r"-- ?(.*)", comment))
             parts.append(f"### {kind.lower()} `{name}`\n\n{about[0].upper()}{about[1:]}")
-            parts.append(_columns(db, name, definition))
+            parts.append(_columns(db, kind, name, definition))
         triggers = re.findall(
             r"CREATE TRIGGER (\w+) (BEFORE|AFTER|INSTEAD OF) (\w+) ON (\w+)(.*?)\nEND;|END;", body, re.S
         )
@@ -42,18 +42,15 @@ def schema_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _columns(db: apsw.Connection, name: str, definition: str) -> str:
+def _columns(db: apsw.Connection, kind: str, name: str, definition: str) -> str:
     """The columns of a table or view as a Markdown table, with what their comments say."""
     rows = ["| column | type | |", "| --- | --- | --- |"]
     for column, type_, notnull in db.execute('SELECT name, type, "notnull" FROM pragma_table_xinfo(?)', (name,)):
-        found = re.search(
-            rf"^  (?:[^\n]*\bAS {column}|(?:\w+\.)?{column}\b(?! ->)[^\n-]*?),? *-- ([^\n]*(?:\n {{20,}}-- [^\n]*)*)",
-            definition,
-            re.M,
-        )
-        found = found or re.search(rf"\bAS {column},? +-- ([^\n]*)", definition)
+        comment = r",? +-- ([^\n]*(?:\n {20,}-- [^\n]*)*)"
+        found = re.search(rf"\bAS {column}{comment}", definition)
+        found = found or re.search(rf"^  (?:\w\.)?{column}(?: +(?!AS )[A-Z][^\n-]*)?{comment}", definition, re.M)
         said = re.sub(r"\s*\n\s*-- ", " ", found[1]) if found else ""
-        shown = f"{type_} NOT NULL" if notnull else type_
+        shown = "" if kind == "VIEW" else f"{type_} NOT NULL" if notnull else type_
         rows.append(f"| `{column}` | {shown} | {said.replace('|', chr(92) + '|')} |")
     return "\n".join(rows)
 

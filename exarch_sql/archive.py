@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from exarch_sql.query import Result
-    from exarch_sql.redaction import Redacted
+    from exarch_sql.redaction import Redacted, Sighting
 
 TRUNK = "trunk"
 
@@ -108,9 +108,7 @@ class Archive:
             if row is None:
                 names = [known for (known,) in db.execute("SELECT name FROM logs ORDER BY log LIMIT 6")]
                 more = ", ..." if len(names) == 6 else ""
-                raise Refused(
-                    f"there is no log {name!r}: the logs are {', '.join(names[:5])}{more}; log.fork({name!r}) makes one"
-                )
+                raise Refused(f"there is no log {name!r}: the logs are {', '.join(names[:5])}{more}")
         return Log(self._store, *row)
 
     def new_log(self, name: str, *, at_ms: int | None = None) -> Log:
@@ -158,10 +156,25 @@ class Archive:
         The file is rewritten, so that the text is gone from free space and the write-ahead log as well. Raises Busy, with the text
         blanked but the log not yet emptied, while another connection is reading.
         """
+        (done,) = self._blanked([(seq, part)], reason)
+        return done
+
+    def sightings(self, pattern: str) -> list[Sighting]:
+        """Where an RE2 pattern stands, in every log and every kind of record: what ``redact`` would have to blank."""
+        from exarch_sql import redaction  # noqa: PLC0415
+
+        with self._store.reading() as db:
+            return redaction.find(db, pattern)
+
+    def redact_matching(self, pattern: str, *, reason: str) -> list[Redacted]:
+        """Blank every part, or record without parts, in which an RE2 pattern is found."""
+        return self._blanked([(found.seq, found.part) for found in self.sightings(pattern)], reason)
+
+    def _blanked(self, places: list[tuple[int, int | None]], reason: str) -> list[Redacted]:
         from exarch_sql import redaction  # noqa: PLC0415
 
         with self._store.writing() as db:
-            done = redaction.redact(self._store, db, seq, part, reason)
+            done = [redaction.redact(self._store, db, seq, part, reason) for seq, part in places]
         with self._store.held() as db:
             redaction.scrub(db)
         return done

@@ -7,6 +7,7 @@ explained, or the append repeated on what another writer left. Edits read the st
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 import apsw
@@ -439,24 +440,37 @@ class Log:
 
     def read(self, turns: Sequence[int]) -> list[Material]:
         """The named turns' own messages, whole, by id, repeats once; withdrawn and departed turns too."""
-        wanted = sorted({_turn_id(turn, "turns") for turn in turns})
+        wanted = _turn_ids(turns)
         if not wanted:
             raise Refused("`turns` names no turn: `!{range a b}` builds a run of ids")
         with self._store.reading() as db:
             judge.readable(self._state(db), wanted)
             return [reading.material(self._store, db, self.number, turn) for turn in wanted]
 
-    def grep(self, pattern: str, turns: Sequence[int] | None = None) -> Found:
-        """Every matching line of all turns but the one being written, and of notes: the 100 oldest, and the count of all."""
+    def grep(
+        self,
+        pattern: str,
+        turns: Sequence[int] | None = None,
+        *,
+        seconds: float = 30.0,
+        tell: Callable[[str], None] | None = None,
+    ) -> Found:
+        """Every matching line of all turns but the one being written, and of notes: the 100 oldest, and the count of all.
+
+        Named ``turns`` are searched exactly, without notes. Past ``seconds`` it is Refused, saying where it stopped and how to
+        search in parts. ``tell`` is told when the search index is damaged, and so was not used; without it that is a warning.
+        """
         from exarch_sql import search  # noqa: PLC0415  (RE2 is loaded only by those who search)
 
         narrowed = None if turns is None else sorted({_turn_id(turn, "turns") for turn in turns})
         if narrowed == []:
             raise Refused("`turns` names no turn: omit it to search the whole transcript")
+        wanted = search.Search(self._store, pattern, seconds, tell)
+        wanted.prepare()
         with self._store.reading() as db:
             state = self._state(db)
             judge.readable(state, narrowed or [])
-            return search.grep(self._store, db, state, pattern, narrowed)
+            return wanted.run(db, state, narrowed)
 
     def render(self, format: Format = "otel", at: int | None = None) -> list[Message]:  # noqa: A002
         """The context as messages: OpenTelemetry, or an array that the named API accepts as it is.
@@ -548,6 +562,13 @@ def _reply(message: str | Message) -> list[Message]:
         voices = ", ".join(str(item["role"]) for item in said)
         raise Refused(f"a reply is one assistant message; got {len(said)} ({voices})")
     return said
+
+
+def _turn_ids(turns: Any) -> list[int]:
+    """Turn ids in order, each once. Raises Refused for what is no list of them."""
+    if isinstance(turns, (str, bytes)) or not isinstance(turns, Iterable):
+        raise Refused(f"`turns: expected a list of Int, got {turns!r}: name several, or one as [{turns}]")
+    return sorted({_turn_id(turn, "turns") for turn in turns})
 
 
 def _turn_id(value: Any, name: str) -> int:

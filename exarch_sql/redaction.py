@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 HOLE = "[redacted]"
 
 TARGET_SQL = "SELECT log, kind, turn, body FROM records WHERE seq = ?"
+BODIES_SQL = """
+SELECT seq, log, kind, turn, body FROM records WHERE kind NOT IN ('opened', 'redacted') AND body IS NOT NULL ORDER BY seq"""
 BLANK_SQL = """
 UPDATE records SET body = :left, note = NULL, label = CASE WHEN label IS NULL THEN NULL ELSE '' END WHERE seq = :seq"""
 BLANK_NOTE_SQL = "UPDATE residues SET note = NULL WHERE seq = ? AND note IS NOT NULL"
@@ -76,6 +78,42 @@ def redact(store: Store, db: apsw.Connection, target: int, part: int | None, rea
     for name in blobs:
         db.execute(BLANK_BLOB_SQL, (bytes.fromhex(name),))
     return Redacted(seq, target, part, len(blobs))
+
+
+class Sighting(msgspec.Struct, frozen=True):
+    """A place where a pattern was found: a record, the part of it (None for a record without parts), the lines that match."""
+
+    seq: int
+    log: int
+    kind: str
+    turn: int | None
+    part: int | None
+    lines: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """``{"seq", "log", "kind", "turn", "part", "lines"}``; the text itself is not repeated."""
+        return msgspec.structs.asdict(self)
+
+
+def find(db: apsw.Connection, pattern: str) -> list[Sighting]:
+    """Where a pattern stands in the file: in every log, every kind of record, provider fields and call arguments included."""
+    from exarch_sql.patterns import compile_pattern  # noqa: PLC0415  (only those who look load RE2)
+
+    compiled = compile_pattern(pattern)
+    found = []
+    for seq, log, kind, turn, body in db.execute(BODIES_SQL):
+        said = messages.loads(body)
+        whole = turn is None or not isinstance(said, list)
+        parts = [(None, said)] if whole else enumerate(part for message in said for part in message["parts"])
+        for number, part in parts:
+            texts = (
+                [messages.dumps(part)]
+                if number is None
+                else [messages.searched_text({"parts": [part]}), messages.dumps(part)]
+            )
+            if lines := next((count for text in texts if (count := compiled.count(text))), 0):
+                found.append(Sighting(seq, log, kind, turn, number, lines))
+    return found
 
 
 def _without_part(target: int, body: str, part: int) -> tuple[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sys
 import tempfile
@@ -51,30 +52,40 @@ def demo() -> None:
 @click.pass_context
 def import_(ctx: click.Context, files: tuple[str, ...], archive: str, log_name: str | None, out: Output) -> None:
     """Add transcripts of agents. A file that has grown adds only what is new; - is stdin."""
+    from exarch_sql.importers import detect  # noqa: PLC0415
+
     reports: list[dict[str, Any]] = []
     refused = 0
-    with Archive.open(archive) as file:
-        log = None if log_name is None else file.log(log_name)
+    new = not os.path.exists(archive)
+    with contextlib.ExitStack() as stack:
+        file, log = None, None  # opened with the first file that is a transcript: a refused import makes no archive
         for name in files:
             try:
-                reports.append(_imported(file, name, log))
+                with _on_disk(name) as path:
+                    if file is None:
+                        if new:
+                            detect(path)
+                        file = stack.enter_context(Archive.open(archive))
+                        log = None if log_name is None else file.log(log_name)
+                    reports.append(_imported(file, name, path, log))
             except Refused as error:
                 refused += 1
                 talk(f"stdin: {error}" if name == "-" else str(error))
             except OSError as error:
                 refused += 1
                 talk(f"{name}: {error.strerror or error}")
-    out.listing(reports, reports, lambda: tables.of_imports(reports))
+    if reports or out.form != "eyes":
+        out.listing(reports, reports, lambda: tables.of_imports(reports))
     if refused:
         talk(f"{refused} of {len(files)} files were not imported")
         ctx.exit(Refused.exit_code)
 
 
-def _imported(archive: Archive, name: str, log: Any) -> dict[str, Any]:
+def _imported(archive: Archive, name: str, path: Path, log: Any) -> dict[str, Any]:
     """One file into an archive; what was found in it."""
     from exarch_sql.importers import import_file  # noqa: PLC0415
 
-    with _on_disk(name) as path, printing.progress(Path(name).name, "bytes") as tick:
+    with printing.progress(Path(name).name, "bytes") as tick:
         report: dict[str, Any] = import_file(archive, path, log=log, progress=tick).to_dict()
     return report | {"file": name}
 

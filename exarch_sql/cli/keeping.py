@@ -98,9 +98,15 @@ def _counted(db: apsw.Connection, tick: Callable[[int, int], None]) -> Callable[
     return lambda done: tick(done, total)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, such as "1 log" or "3 logs"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _lawful(report: Report, against: Head | None) -> list[str]:
     lines = [
-        f"lawful: {report.records} records, {report.logs} logs and {report.blobs} blobs, each checked from its bytes"
+        f"lawful: {counted(report.records, 'record')}, {counted(report.logs, 'log')} and {counted(report.blobs, 'blob')},"
+        " each checked from its bytes"
     ]
     if report.redacted:
         lines.append(f"redacted, by recorded redactions: records {', '.join(map(str, report.redacted))}")
