@@ -5,6 +5,7 @@ Each page is a function that returns its text, so that nothing is described in t
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def command_line_page() -> str:
     from exarch_sql.cli import app
 
     parts = ["# The command line", "Generated from `--help` by `make docs`.", _help(app, "exarch-sql", None)]
-    with click.Context(app, info_name="exarch-sql", terminal_width=100) as context:
+    with app.make_context("exarch-sql", [], resilient_parsing=True, terminal_width=100) as context:
         parts += [_help(app.get_command(context, name), name, context) for name in app.list_commands(context)]
     return "\n\n".join(parts) + "\n"
 
@@ -77,12 +78,66 @@ def command_line_page() -> str:
 def _help(command: click.Command | None, name: str, parent: click.Context | None) -> str:
     if command is None:
         raise ValueError(f"no command {name}")
-    with click.Context(command, info_name=name, parent=parent, terminal_width=100) as context:
+    with command.make_context(name, [], parent=parent, resilient_parsing=True, terminal_width=100) as context:
         title = context.command_path
         return f"## `{title}`\n\n```\n{command.get_help(context)}\n```"
 
 
-PAGES = {"schema.md": schema_page, "command-line.md": command_line_page}
+def python_page() -> str:
+    """docs/python.md: the public names, with their signatures and docstrings."""
+    import exarch_sql
+
+    parts = [
+        "# The Python API",
+        "Generated from the docstrings by `make docs`. Everything here is importable from `exarch_sql`. All that is refused on\n"
+        "purpose derives from `ExarchError`; answers are frozen and have `to_dict()`, the JSON of the command line.",
+    ]
+    for title, names in PUBLIC.items():
+        parts.append(f"## {title}")
+        parts += [_class(getattr(exarch_sql, name)) for name in names]
+    return "\n\n".join(parts) + "\n"
+
+
+def _class(class_: type) -> str:
+    """A class: what it is, its fields, its methods."""
+    lines = [f"### `{class_.__name__}`", inspect.cleandoc(class_.__doc__ or "")]
+    if fields := getattr(class_, "__struct_fields__", ()):
+        lines.append("Fields: " + ", ".join(f"`{name}`" for name in fields) + ".")
+    for name, member in vars(class_).items():
+        if name.startswith("_") or not inspect.getdoc(member) or name == "to_dict":
+            continue
+        plain = member.__func__ if isinstance(member, classmethod) else member
+        if isinstance(plain, property):
+            head = name
+        elif inspect.isfunction(plain):
+            signature = str(inspect.signature(plain)).replace("self, ", "").replace("cls, ", "").replace("(self)", "()")
+            head = f"{name}{signature}".replace("'", "")
+        else:
+            continue
+        lines.append(f"**`{head}`**\n\n{inspect.getdoc(member)}")
+    return "\n\n".join(lines)
+
+
+PUBLIC = {
+    "The archive": ["Archive"],
+    "A log": ["Log"],
+    "Answers": [
+        "Turn",
+        "Survey",
+        "Row",
+        "Location",
+        "Span",
+        "Material",
+        "Found",
+        "Hit",
+        "Pressure",
+        "LogInfo",
+        "Head",
+        "Report",
+    ],
+    "Errors": ["ExarchError", "Refused", "Busy", "BadFile"],
+}
+PAGES = {"schema.md": schema_page, "command-line.md": command_line_page, "python.md": python_page}
 
 
 if __name__ == "__main__":

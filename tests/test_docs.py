@@ -1,10 +1,15 @@
 """The generated pages are what they are generated from."""
 
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+import exarch_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DOCS = Path(__file__).parents[1] / "docs"
 _spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
@@ -20,6 +25,13 @@ def test_a_generated_page_is_up_to_date(name: str) -> None:
     page: Callable[[], str] = generate.PAGES[name]
 
     assert page() == (DOCS / name).read_text(encoding="utf-8")
+
+
+def test_every_public_name_has_its_place_in_the_python_page() -> None:
+    """What can be imported is documented, and nothing else is."""
+    documented = {name for names in generate.PUBLIC.values() for name in names}
+
+    assert documented == set(exarch_sql.__all__)
 
 
 def test_the_schema_page_says_what_every_column_is() -> None:

@@ -31,7 +31,7 @@ def test_the_python_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.
     assert results.attempted > 15
 
 
-@pytest.mark.parametrize("page", sorted(tour.ROOT.glob("docs/*.md")) + [tour.README], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*sorted(tour.ROOT.glob("docs/*.md")), tour.README], ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     """A page named is a page there."""
     text = page.read_text(encoding="utf-8")
