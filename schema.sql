@@ -88,17 +88,19 @@ CREATE TABLE records (
 -- The one index an append touches: a log's turns with all that a survey shows of them. A turn is the record that opens it, so
 -- there is no table of turns.
 CREATE INDEX records_of_turns ON records (log, turn, seq, kind, origin, weight, label) WHERE turn IS NOT NULL;
+CREATE INDEX records_of_others ON records (log, kind, seq) WHERE turn IS NULL;
 CREATE UNIQUE INDEX records_by_key ON records (log, key) WHERE key IS NOT NULL;
 CREATE INDEX records_by_target ON records (target) WHERE target IS NOT NULL;
 
--- one row per distinct binary part (L11: its hash stands in the body that names it).
+-- one row per distinct binary part (L11: its hash stands in the body that names it). It keeps a rowid: a tree keyed by the hash
+-- itself reads whole blobs to find one (measured at 300 KB: 751 us a look-up against 3).
 CREATE TABLE blobs (
-  hash  BLOB PRIMARY KEY, -- SHA-256 of the raw bytes, 32 bytes
-  bytes INTEGER NOT NULL, -- length of the raw bytes; stays when the data is blanked
-  data  BLOB,             -- the raw bytes, not base64; NULL only where redacted (L12)
+  hash  BLOB NOT NULL UNIQUE, -- SHA-256 of the raw bytes, 32 bytes
+  bytes INTEGER NOT NULL,     -- length of the raw bytes; stays when the data is blanked
+  data  BLOB,                 -- the raw bytes, not base64; NULL only where redacted (L12)
   CONSTRAINT whole_hash CHECK (length(hash) = 32),
   CONSTRAINT true_length CHECK (data IS NULL OR length(data) = bytes)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 ------------------------------------------------------------------------------------------------------------------------------
 -- 2. Fold: what the records imply. Written by the triggers below and by nothing else; `rebuild` re-derives it (L14)
@@ -334,7 +336,7 @@ SELECT
   anchor,        -- of `rewound`, and of the `opened` of a fork whose parent owed results
   parent,        -- of the `opened` of a fork
   reach          -- newest turn id when it was made
-FROM records WHERE kind IN ('opened', 'evicted', 'rewound', 'cleared');
+FROM records WHERE turn IS NULL AND kind IN ('opened', 'evicted', 'rewound', 'cleared');
 
 CREATE TRIGGER records_are_folded AFTER INSERT ON records WHEN new.reach IS NOT NULL
 BEGIN
@@ -418,11 +420,22 @@ CREATE TRIGGER lineage_is_not_deleted BEFORE DELETE ON lineage
 BEGIN SELECT RAISE(ABORT, 'L1: the lineage is never deleted'); END;
 
 -- Blanking is the one change (L12): while a redaction of this record is the newest record, its body and what quotes it may go, and
--- so may the blobs it lists. What a redaction of a part leaves has the hash that the redaction states (checked by `verify`).
+-- so may the blobs it lists and nobody else names. A redaction of a part leaves every other part as it was, and a hole in its place;
+-- what it leaves has the hash that the redaction states (checked by `verify`).
 CREATE TRIGGER records_are_kept BEFORE UPDATE ON records
 WHEN NOT (
   EXISTS (SELECT 1 FROM records AS r WHERE r.target = old.seq AND r.seq = (SELECT max(seq) FROM records)
-             AND (new.body IS NULL OR r.body ->> 'left' IS NOT NULL))
+             AND CASE WHEN new.body IS NULL THEN r.body ->> 'left' IS NULL
+               WHEN old.turn IS NULL OR r.body ->> 'left' IS NULL OR NOT json_valid(new.body) THEN 0 ELSE
+                   (SELECT json_group_array(json_remove(value, '$.parts')) FROM json_each(old.body))
+                 = (SELECT json_group_array(json_remove(value, '$.parts')) FROM json_each(new.body))
+               AND (SELECT json_group_array(CASE number WHEN r.body ->> 'part' THEN 'hole' ELSE part END) FROM (
+                      SELECT row_number() OVER (ORDER BY m.key, p.key) - 1 AS number, p.value AS part
+                        FROM json_each(old.body) AS m JOIN json_each(m.value, '$.parts') AS p))
+                 = (SELECT json_group_array(CASE WHEN number <> r.body ->> 'part' THEN part WHEN '[redacted]' IN
+                             (part ->> 'content', part ->> 'response', part ->> '$.arguments.redacted') THEN 'hole' END) FROM (
+                      SELECT row_number() OVER (ORDER BY m.key, p.key) - 1 AS number, p.value AS part
+                        FROM json_each(new.body) AS m JOIN json_each(m.value, '$.parts') AS p)) END)
   AND old.body IS NOT NULL AND new.seq = old.seq AND new.log = old.log AND new.kind = old.kind AND new.turn IS old.turn
   AND new.origin IS old.origin AND new.at_ms = old.at_ms AND new.key IS old.key AND new.weight IS old.weight
   AND new.calls IS old.calls AND new.span_from IS old.span_from AND new.span_to IS old.span_to AND new.author IS old.author
@@ -434,13 +447,14 @@ CREATE TRIGGER records_are_not_deleted BEFORE DELETE ON records
 BEGIN SELECT RAISE(ABORT, 'L1: a record is never deleted'); END;
 
 CREATE TRIGGER blobs_are_new BEFORE INSERT ON blobs
-WHEN new.data IS NULL OR EXISTS (SELECT 1 FROM blobs WHERE hash = new.hash)
+WHEN new.data IS NULL OR EXISTS (SELECT 1 FROM blobs WHERE hash = new.hash OR rowid = new.rowid)
 BEGIN SELECT RAISE(ABORT, 'L1: a blob is stored once, whole'); END;
 CREATE TRIGGER blobs_are_kept BEFORE UPDATE ON blobs
 WHEN NOT (
   new.hash = old.hash AND new.bytes = old.bytes AND new.data IS NULL AND old.data IS NOT NULL
   AND EXISTS (SELECT 1 FROM records AS r JOIN json_each(r.body, '$.blobs') AS named
-               WHERE r.seq = (SELECT max(seq) FROM records) AND r.kind = 'redacted' AND named.value = lower(hex(old.hash))))
+               WHERE r.seq = (SELECT max(seq) FROM records) AND r.kind = 'redacted' AND named.value = lower(hex(old.hash)))
+  AND NOT EXISTS (SELECT 1 FROM records AS r WHERE r.turn IS NOT NULL AND instr(r.body, lower(hex(old.hash))) > 0))
 BEGIN SELECT RAISE(ABORT, 'L1: a blob is never changed'); END;
 CREATE TRIGGER blobs_are_not_deleted BEFORE DELETE ON blobs
 BEGIN SELECT RAISE(ABORT, 'L1: a blob is never deleted'); END;
@@ -488,7 +502,8 @@ WHEN EXISTS (SELECT 1 FROM locations WHERE log = new.log AND span_from = new.spa
   OR NOT EXISTS (
     SELECT 1 FROM residues WHERE seq = new.holder AND seq = (SELECT max(seq) FROM records) AND log = new.log
        AND new.span_from BETWEEN span_from AND span_to)
-  OR EXISTS (SELECT 1 FROM standing WHERE log = new.log AND seq = new.holder)
+  OR EXISTS (SELECT 1 FROM standing WHERE log = new.log AND seq = new.holder
+                AND span_to = (SELECT span_to FROM residues WHERE seq = new.holder))
 BEGIN SELECT RAISE(ABORT, 'L7: an item goes under the residue of the eviction that covers it'); END;
 CREATE TRIGGER locations_are_kept BEFORE UPDATE ON locations
 BEGIN SELECT RAISE(ABORT, 'L1: a location is never changed'); END;
@@ -502,7 +517,8 @@ WHEN EXISTS (SELECT 1 FROM withdrawals WHERE log = new.log AND span_from = new.s
        AND CASE kind WHEN 'opened' THEN new.span_from = anchor AND new.span_to = anchor
                      WHEN 'rewound' THEN new.span_from >= anchor AND new.span_to <= reach
                      WHEN 'cleared' THEN new.span_from >= 1 AND new.span_to <= reach END)
-  OR EXISTS (SELECT 1 FROM standing WHERE log = new.log AND seq = new.seq)
+  OR EXISTS (SELECT 1 FROM standing WHERE log = new.log AND seq = new.seq
+                AND span_to = (SELECT CASE kind WHEN 'opened' THEN anchor ELSE reach END FROM records WHERE seq = new.seq))
 BEGIN SELECT RAISE(ABORT, 'L10: a run is withdrawn by the edit that says so'); END;
 CREATE TRIGGER withdrawals_are_kept BEFORE UPDATE ON withdrawals
 BEGIN SELECT RAISE(ABORT, 'L1: a withdrawal is never changed'); END;
@@ -529,7 +545,9 @@ CREATE TRIGGER standing_is_kept BEFORE UPDATE ON standing
 BEGIN SELECT RAISE(ABORT, 'L1: ground is never changed'); END;
 CREATE TRIGGER standing_is_covered BEFORE DELETE ON standing
 WHEN NOT EXISTS (
-  SELECT 1 FROM standing AS g WHERE g.log = old.log AND g.span_to >= old.span_to AND g.seq > old.seq AND g.span_from <= old.span_from)
+  SELECT 1 FROM records AS r JOIN standing AS g ON g.log = r.log AND g.seq = r.seq AND g.span_to = coalesce(r.span_to, r.reach)
+   WHERE r.seq = (SELECT max(seq) FROM records) AND r.log = old.log AND r.seq > old.seq
+     AND g.span_to >= old.span_to AND g.span_from <= old.span_from)
 BEGIN SELECT RAISE(ABORT, 'L8: ground goes only under wider ground'); END;
 
 ------------------------------------------------------------------------------------------------------------------------------
@@ -567,6 +585,27 @@ UNION ALL
 SELECT s.log, s.span_from, s.span_to, 'user', 'residue', coalesce(d.note, ''), d.weight, d.seq
 FROM standing AS s JOIN residues AS d ON d.seq = s.residue;
 
+-- one row per moment (a record), log and residue the log had seen by then, with what had become of it. Narrow with at = SEQ.
+CREATE VIEW residues_at AS
+SELECT
+  m.seq        AS at,        -- the moment: after this record
+  l.log        AS log,       -- the log that saw it
+  d.seq        AS seq,       -- its `evicted` record
+  d.span_from  AS span_from, -- first turn id covered
+  d.span_to    AS span_to,   -- last one, inclusive
+  d.note       AS note,      -- the model's note; NULL when forced, or redacted
+  d.weight     AS bytes,     -- what it weighed in the context
+  EXISTS (SELECT 1 FROM ancestry AS b JOIN withdrawals AS w ON w.log = b.ancestor AND w.seq <= min(b.upto, m.seq)
+           WHERE b.log = l.log AND w.span_from = (
+             SELECT max(v.span_from) FROM withdrawals AS v WHERE v.log = b.ancestor AND v.span_from <= d.span_from)
+             AND w.span_to >= d.span_from) AS withdrawn, -- 1 once a rewind, clear or fork withdrew it
+  (SELECT x.holder FROM ancestry AS b JOIN locations AS x ON x.log = b.ancestor AND x.holder <= min(b.upto, m.seq)
+    WHERE b.log = l.log AND x.span_from = d.span_from AND x.residue = d.seq) AS holder -- residue (seq) it departed under; NULL if none
+FROM logs AS l
+JOIN ancestry AS a ON a.log = l.log
+JOIN residues AS d ON d.log = a.ancestor AND d.seq <= a.upto
+JOIN records AS m ON m.seq >= d.seq AND m.seq >= l.opened;
+
 -- one row per moment (a record), log and item the log had seen by then, with where it was: the whole transcript as of then. Narrow
 -- with at = SEQ; ORDER BY span_from, span_to DESC, seq DESC puts a residue before what it covers.
 CREATE VIEW items_at AS
@@ -593,18 +632,7 @@ JOIN records AS r ON r.log = a.ancestor AND r.turn BETWEEN a.turn_from AND a.tur
  AND r.seq <= a.upto
 JOIN records AS m ON m.seq >= r.seq AND m.seq >= l.opened
 UNION ALL
-SELECT
-  m.seq, l.log, d.span_from, d.span_to, 'user', 'residue', coalesce(d.note, ''), d.weight, d.seq,
-  EXISTS (SELECT 1 FROM ancestry AS b JOIN withdrawals AS w ON w.log = b.ancestor AND w.seq <= min(b.upto, m.seq)
-           WHERE b.log = l.log AND w.span_from = (
-             SELECT max(v.span_from) FROM withdrawals AS v WHERE v.log = b.ancestor AND v.span_from <= d.span_from)
-             AND w.span_to >= d.span_from),
-  (SELECT x.holder FROM ancestry AS b JOIN locations AS x ON x.log = b.ancestor AND x.holder <= min(b.upto, m.seq)
-    WHERE b.log = l.log AND x.span_from = d.span_from AND x.residue = d.seq)
-FROM logs AS l
-JOIN ancestry AS a ON a.log = l.log
-JOIN residues AS d ON d.log = a.ancestor AND d.seq <= a.upto
-JOIN records AS m ON m.seq >= d.seq AND m.seq >= l.opened;
+SELECT at, log, span_from, span_to, 'user', 'residue', coalesce(note, ''), bytes, seq, withdrawn, holder FROM residues_at;
 
 -- one row per log and item it ever saw, with its location now: the index.
 CREATE VIEW items AS
@@ -617,7 +645,7 @@ SELECT
   i.label,     -- first line of a turn, note of a residue
   i.bytes,     -- what it weighs in the context
   i.seq,       -- record that opened the turn, or evicted
-  CASE WHEN i.withdrawn THEN 'withdrawn' WHEN i.holder IS NOT NULL THEN 'under' ELSE 'resident' END AS location, -- (L7)
+  CASE WHEN i.withdrawn THEN 'withdrawn' WHEN i.holder IS NOT NULL THEN 'under' ELSE 'resident' END AS location, -- as named (L7)
   CASE WHEN NOT i.withdrawn THEN h.span_from END AS under_from, -- first turn of the holder's span; NULL unless under
   CASE WHEN NOT i.withdrawn THEN h.span_to END   AS under_to    -- last one, inclusive; NULL unless under
 FROM items_at AS i LEFT JOIN residues AS h ON h.seq = i.holder
@@ -665,8 +693,8 @@ JOIN ancestry AS a ON a.log = g.log AND a.turn_from <= g.span_to AND a.turn_to >
 JOIN records AS r ON r.log = a.ancestor AND r.turn BETWEEN max(a.turn_from, g.span_from) AND min(a.turn_to, g.span_to)
  AND r.seq <= min(a.upto, g.at) AND r.kind IN ('prompt', 'assistant')
 UNION ALL
-SELECT i.at, i.log, i.span_from, i.span_to, i.role, i.kind, i.label, i.bytes, i.seq
-FROM items_at AS i WHERE i.kind = 'residue' AND i.holder IS NULL AND NOT i.withdrawn;
+SELECT at, log, span_from, span_to, 'user', 'residue', coalesce(note, ''), bytes, seq
+FROM residues_at WHERE holder IS NULL AND NOT withdrawn;
 
 -- one row per log and item of its index: where the item is, and nothing else.
 CREATE VIEW location_of AS
@@ -688,8 +716,8 @@ SELECT
   CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END AS role, -- user or assistant
   r.origin,                                                    -- own, or import
   r.label,                                                     -- its first line
-  (SELECT sum(x.weight) FROM records AS x WHERE x.log = r.log AND x.turn = r.turn) AS bytes, -- of its messages
-  (SELECT count(*) FROM records AS x WHERE x.log = r.log AND x.turn = r.turn) AS records,    -- it is made of
+  (SELECT sum(x.weight) FROM records AS x WHERE x.log = r.log AND x.turn = r.turn) AS bytes, -- weight of its messages
+  (SELECT count(*) FROM records AS x WHERE x.log = r.log AND x.turn = r.turn) AS records,    -- number of records it is made of
   coalesce(json_array_length(r.calls), 0) AS calls,            -- tool calls it makes
   r.seq AS opened,                                             -- record that opened it
   (SELECT max(x.seq) FROM records AS x WHERE x.log = r.log AND x.turn = r.turn) AS extended, -- record that extended it last
@@ -707,7 +735,7 @@ SELECT
   m.value ->> 'role' AS role, -- user, assistant, tool, system, ...
   m.value AS json,           -- the message; a blob stands as {"$blob": sha256, "bytes": n} in place of its content
   r.at_ms                    -- Unix milliseconds, as claimed
-FROM records AS r JOIN json_each(r.body) AS m WHERE r.turn IS NOT NULL AND r.body IS NOT NULL;
+FROM records AS r JOIN json_each(CASE WHEN json_valid(r.body) THEN r.body ELSE '[]' END) AS m WHERE r.turn IS NOT NULL;
 
 -- one row per part of a message.
 CREATE VIEW parts AS
@@ -719,10 +747,13 @@ SELECT
   p.key AS part,              -- its place in the message, from 0
   m.role,                     -- its message's role
   p.value ->> 'type' AS type, -- text, reasoning, tool_call, tool_call_response, blob, uri, file, ...
-  CASE p.value ->> 'type' WHEN 'tool_call' THEN p.value ->> 'arguments' WHEN 'tool_call_response' THEN p.value ->> 'response'
-       ELSE p.value ->> 'content' END AS text, -- its content, arguments or response; as JSON where that is no text
+  -- text that SQL cannot hold (a NUL, half a surrogate pair) stays in its JSON spelling: one such would make the view unreadable
+  CASE WHEN c.type = 'text' AND NOT (p.value GLOB '*\u[dD][89a-fA-F]*' OR instr(p.value, '\u0000')) THEN c.atom
+       ELSE p.value -> ('$.' || c.key) END AS text, -- its content, arguments or response; as JSON where that is no text
   p.value AS json             -- the part
-FROM messages AS m JOIN json_each(m.json, '$.parts') AS p;
+FROM messages AS m JOIN json_each(m.json, '$.parts') AS p
+LEFT JOIN json_each(p.value) AS c ON c.key = CASE p.value ->> 'type' WHEN 'tool_call' THEN 'arguments'
+                                             WHEN 'tool_call_response' THEN 'response' ELSE 'content' END;
 
 -- one row per tool call.
 CREATE VIEW tool_calls AS
@@ -732,9 +763,13 @@ SELECT
   p.turn,                    -- turn it belongs to
   p.json ->> 'id' AS id,     -- the id its result names
   p.json ->> 'name' AS name, -- the tool
-  p.text AS arguments,       -- JSON
+  p.text AS arguments,       -- JSON, or the text that came where JSON should; NULL where redacted, like the name
   (SELECT r.seq FROM records AS r WHERE r.log = p.log AND r.turn = p.turn AND r.kind = 'tool_results') AS answered -- seq; NULL while owed
-FROM parts AS p WHERE p.type = 'tool_call';
+FROM parts AS p WHERE p.type = 'tool_call'
+UNION ALL
+SELECT b.seq, b.log, b.turn, c.value, NULL, NULL,
+       (SELECT r.seq FROM records AS r WHERE r.log = b.log AND r.turn = b.turn AND r.kind = 'tool_results')
+FROM records AS b JOIN json_each(b.calls) AS c WHERE b.turn IS NOT NULL AND b.kind = 'assistant' AND b.body IS NULL;
 
 -- one row per tool result.
 CREATE VIEW tool_results AS
@@ -747,22 +782,29 @@ SELECT
     WHERE c.seq = (SELECT r.seq FROM records AS r WHERE r.log = p.log AND r.turn = p.turn AND r.kind = 'assistant')
       AND c.type = 'tool_call' AND c.json ->> 'id' = p.json ->> 'id') AS name, -- the tool that was called
   length(CAST(p.text AS BLOB)) AS bytes, -- of the response
-  p.text AS response                     -- text, or JSON where it is no text
-FROM parts AS p WHERE p.type = 'tool_call_response';
+  p.text AS response                     -- text, or JSON where it is no text; NULL where redacted
+FROM parts AS p WHERE p.type = 'tool_call_response'
+UNION ALL
+SELECT b.seq, b.log, b.turn, c.value, NULL, NULL, NULL
+FROM records AS b JOIN json_each(b.calls) AS c WHERE b.turn IS NOT NULL AND b.kind = 'tool_results' AND b.body IS NULL;
 
 -- one row per usage witness: what a response cost, as the provider counted.
 CREATE VIEW usage AS
 SELECT
   seq,                                                              -- the witness record
   log,                                                              -- the log that recorded it
-  body ->> 'turn' AS turn,                                          -- turn it was counted for; NULL when unknown
-  body ->> 'model' AS model,                                        -- as the provider names it
-  body ->> 'input_tokens' AS input_tokens,                          -- not from the cache
-  body ->> 'output_tokens' AS output_tokens,                        -- generated
-  body ->> 'cache_read_input_tokens' AS cache_read_tokens,          -- read from the provider's cache
-  body ->> 'cache_creation_input_tokens' AS cache_creation_tokens,  -- written to it
+  said ->> 'turn' AS turn,                                          -- turn it was counted for; NULL when unknown
+  said ->> 'model' AS model,                                        -- as the provider names it
+  coalesce(said ->> 'input_tokens', said ->> 'prompt_tokens')
+    - coalesce(said ->> '$.input_tokens_details.cached_tokens', said ->> '$.prompt_tokens_details.cached_tokens', 0)
+    AS input_tokens,                                                -- not from the cache, whether the provider counts it in or not
+  coalesce(said ->> 'output_tokens', said ->> 'completion_tokens') AS output_tokens, -- generated
+  coalesce(said ->> 'cache_read_input_tokens', said ->> '$.input_tokens_details.cached_tokens',
+           said ->> '$.prompt_tokens_details.cached_tokens') AS cache_read_tokens, -- read from the provider's cache; NULL unsaid
+  said ->> 'cache_creation_input_tokens' AS cache_creation_tokens,  -- written to it; NULL unsaid
   at_ms                                                             -- Unix milliseconds, as claimed
-FROM records WHERE kind = 'usage';
+FROM (SELECT seq, log, at_ms, CASE WHEN json_valid(body) AND NOT body GLOB '*\u[dD][89a-fA-F]*' THEN body ELSE '{}' END AS said
+        FROM records WHERE turn IS NULL AND kind = 'usage');
 
 -- one row per eviction: who let go of what, under which note, and what it saved when it was made.
 CREATE VIEW evictions AS
@@ -795,7 +837,7 @@ SELECT
   key,          -- the writer's idempotency key; NULL for none
   body AS json, -- what was seen
   at_ms         -- Unix milliseconds, as claimed
-FROM records WHERE kind IN ('usage', 'door', 'note', 'error', 'meta');
+FROM records WHERE turn IS NULL AND kind IN ('usage', 'door', 'note', 'error', 'meta');
 
 -- one row per redaction: what was blanked, and why (L12).
 CREATE VIEW redactions AS
@@ -803,6 +845,37 @@ SELECT
   seq,                        -- the `redacted` record
   log,                        -- the log that recorded it
   target,                     -- seq of the record that was blanked
+  body ->> 'part' AS part,    -- part that was blanked, from 0 over the record's messages; NULL for all of it
   body ->> 'reason' AS reason, -- as given
   at_ms                       -- Unix milliseconds, as claimed
-FROM records WHERE kind = 'redacted';
+FROM records WHERE turn IS NULL AND kind = 'redacted';
+
+------------------------------------------------------------------------------------------------------------------------------
+-- 4. Search: optional, made by the first search that it pays for, and by `reindex`
+------------------------------------------------------------------------------------------------------------------------------
+
+-- Running this file makes a lineage without these tables, so they stand in comments: each line that begins with "--| " is a line
+-- of SQL to the right of that mark. They follow from the records, may be dropped at any time, and are never the authority: what
+-- they have not reached, or no longer answer for, is searched in the records (docs/search.md). FTS5 adds tables of its own,
+-- search_data, search_idx and search_config.
+--
+--| -- one row per record that has text to search: which three characters stand side by side in it. No text is kept.
+--| CREATE VIRTUAL TABLE search USING fts5 (
+--|   text, -- rowid: seq of the record; text: what grep searches of it (a turn's messages by LF, an eviction's note)
+--|   content = '', columnsize = 0, detail = none, tokenize = 'trigram case_sensitive 0'
+--| );
+--|
+--| -- one row per page of search_data: what it held when it was written, so that a search notices a page that no longer does.
+--| CREATE TABLE search_pages (
+--|   id  INTEGER PRIMARY KEY, -- search_data.id
+--|   sum INTEGER NOT NULL     -- 8 bytes of BLAKE2b over id, page and the row of search_idx that leads to it
+--| ) STRICT;
+--|
+--| -- one row: how far the index has come. Written in the transaction that came so far.
+--| CREATE TABLE search_progress (
+--|   id       INTEGER PRIMARY KEY CHECK (id = 1), -- always 1: there is one row
+--|   seq      INTEGER NOT NULL, -- every record up to this one is in the index; 0 for none
+--|   digest   BLOB NOT NULL,    -- digest of that record then: the index is of this lineage, and not of its future
+--|   segments TEXT NOT NULL,    -- JSON: [segid, last page] of each segment FTS5 then had
+--|   sum      INTEGER NOT NULL  -- 8 bytes of BLAKE2b over this row and FTS5's list of segments
+--| ) STRICT;

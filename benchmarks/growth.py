@@ -1,28 +1,36 @@
 """Growth: survey, render, plan, evict, rewind, fork, append and open against recorded history, at an equal context.
 
-Builds lineages of 1,000 turns and more, each with the same 200 turns in its context, and prints what each operation costs in each
-and how it grew. ``python benchmarks/growth.py [--full] [--keep]``: to 200,000 turns, with --full to 1,000,000.
+Builds lineages of 1,000 turns and more, each with the same 200 turns in its context, and prints what each operation costs in each,
+how it grew from the smallest to the largest, and the exponent of the power law that fits.
 """
 
 from __future__ import annotations
 
 import shutil
-import sys
-import time
-from pathlib import Path
+import statistics
 from typing import TYPE_CHECKING, Any
 
-from measuring import median_seconds, publish, scratch, shown, table
+from lineages import RESIDENT
+from measuring import Result, Scale, growth_exponent, interleaved, run, seconds_of, shown, table
 
 from exarch_sql import Archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-RESIDENT = 200
-SIZES = (1_000, 10_000, 100_000, 200_000)
-FULL = (1_000, 10_000, 100_000, 1_000_000)
+SIZES: dict[Scale, tuple[int, ...]] = {
+    "tiny": (400, 800),
+    "quick": (1_000, 10_000),
+    "default": (1_000, 10_000, 100_000),
+    "full": (1_000, 10_000, 100_000, 1_000_000),
+}
+ROUNDS: dict[Scale, int] = {"tiny": 2, "quick": 5, "default": 9, "full": 15}
+EDIT_ROUNDS: dict[Scale, int] = {"tiny": 1, "quick": 3, "default": 5, "full": 5}  # each on a copy of the whole file
 TEXT = "the parser read the range and gave it back without its last element; " * 4
+MIDDLE = 10  # items of the context before the ones that are evicted
+APPENDS = 100  # timed together
+FIRST = ", first of a connection"
 
 
 def build(path: Path, turns: int) -> None:
@@ -37,19 +45,25 @@ def build(path: Path, turns: int) -> None:
                 log.force(through=log.reach - RESIDENT)
 
 
-def timed_once(path: Path, work: Callable[[Archive], object], runs: int = 7) -> float:
-    """The median time of an operation that changes the file, each run on a fresh copy."""
-    timings = []
-    for _ in range(runs):
-        copy = path.with_suffix(".copy")
-        shutil.copy(path, copy)
-        with Archive.open(copy, durability="off") as archive:
-            archive.trunk.survey()
-            start = time.perf_counter()
-            work(archive)
-            timings.append(time.perf_counter() - start)
-        copy.unlink()
-    return sorted(timings)[len(timings) // 2]
+def timed_twice(
+    paths: dict[int, Path], prepare: Callable[[Archive], Callable[[], object]], rounds: int
+) -> tuple[dict[int, float], dict[int, float]]:
+    """The median time of an operation that changes the file, by size: the first of its connection, and the next.
+
+    Each run is on a fresh copy, the sizes in turn. The first pays for SQLite's reading of the schema and of the triggers.
+    """
+    timings: list[dict[int, list[float]]] = [{turns: [] for turns in paths} for _ in ("first", "next")]
+    for _ in range(rounds):
+        for turns, path in paths.items():
+            copy = path.with_suffix(".copy")
+            shutil.copy(path, copy)
+            with Archive.open(copy, durability="off") as archive:
+                archive.trunk.survey()
+                for found in timings:
+                    found[turns].append(seconds_of(prepare(archive)))
+            copy.unlink()
+    first, following = ({turns: statistics.median(each) for turns, each in found.items()} for found in timings)
+    return first, following
 
 
 def open_and_survey(path: Path) -> None:
@@ -58,46 +72,105 @@ def open_and_survey(path: Path) -> None:
         archive.trunk.survey()
 
 
-def measure(path: Path) -> dict[str, float]:
-    """Seconds per operation on one lineage."""
-    with Archive.open(path, durability="off") as archive:
-        log = archive.trunk
-        reach = log.reach
-        costs = {
-            "survey": median_seconds(log.survey, inner=5),
-            "render": median_seconds(log.render, inner=3),
-            "plan": median_seconds(log.plan, inner=5),
-            "state": median_seconds(log.stands, inner=50),
-            "read a turn": median_seconds(lambda: log.read([reach // 2]), inner=20),
-        }
-    first = reach - RESIDENT + 1
-    costs["evict 2"] = timed_once(
-        path, lambda a: a.trunk.evict(first + 10, first + 11, "two turns that said nothing new")
-    )
-    costs["evict 100"] = timed_once(path, lambda a: a.trunk.evict(first + 10, first + 109, "a hundred turns"))
-    costs["rewind 2"] = timed_once(path, lambda a: a.trunk.rewind(reach - 1))
-    costs["fork"] = timed_once(path, lambda a: a.trunk.fork("scout"))
-    costs["append"] = timed_once(path, lambda a: [a.trunk.prompt(TEXT) for _ in range(100)]) / 100
-    costs["open + survey"] = median_seconds(lambda: open_and_survey(path))
+def read_costs(paths: dict[int, Path], rounds: int) -> dict[str, dict[int, float]]:
+    """Seconds of what changes nothing, by operation and size; all sizes open at once and asked in turn."""
+    archives = {turns: Archive.open(path, durability="off") for turns, path in paths.items()}
+    logs = {turns: archive.trunk for turns, archive in archives.items()}
+    works: dict[str, Callable[[int], object]] = {
+        "survey": lambda turns: logs[turns].survey(),
+        "render": lambda turns: logs[turns].render(),
+        "plan": lambda turns: logs[turns].plan(),
+        "state (alignment, owed calls)": lambda turns: [logs[turns].stands() for _ in range(20)],
+        "read a turn": lambda turns: [logs[turns].read([turns // 2]) for _ in range(10)],
+        "open + survey": lambda turns: open_and_survey(paths[turns]),
+    }
+    times = {"state (alignment, owed calls)": 20, "read a turn": 10}
+    costs = {}
+    for name, work in works.items():
+        asked = {str(turns): lambda work=work, turns=turns: work(turns) for turns in paths}
+        found = interleaved(asked, rounds=rounds)
+        costs[name] = {turns: found[str(turns)] / times.get(name, 1) for turns in paths}
+    for archive in archives.values():
+        archive.close()
     return costs
 
 
-def main() -> None:
-    """Measure every size and print the growth."""
-    sizes = FULL if "--full" in sys.argv else SIZES
-    results: dict[int, dict[str, float]] = {}
-    with scratch() as folder:
-        for turns in sizes:
-            path = Path(folder) / f"{turns}.exarch"
-            build(path, turns)
-            results[turns] = measure(path)
-    rows: list[list[Any]] = []
-    for operation in results[sizes[0]]:
-        figures = [results[turns][operation] for turns in sizes]
-        rows.append([operation, *map(shown, figures), f"{figures[-1] / figures[0]:.2f}"])
-    headers = ["operation", *(f"{turns:,} turns" for turns in sizes), f"growth 1 : {sizes[-1] // sizes[0]}"]
-    publish("growth", {"seconds": results}, f"{RESIDENT} turns resident at every size\n\n" + table(headers, rows))
+def evicting(items: int) -> Callable[[Archive], Callable[[], object]]:
+    """Evict so many turns, from early in the context; called again, those after them."""
+
+    def prepare(archive: Archive) -> Callable[[], object]:
+        log = archive.trunk
+        first = next(row.from_ for row in log.survey().rows[MIDDLE:] if row.kind != "residue")
+        return lambda: log.evict(first, first + items - 1, "nothing new was said here")
+
+    return prepare
+
+
+def rewinding(archive: Archive) -> Callable[[], object]:
+    """Withdraw the newest two turns."""
+    log = archive.trunk
+    anchor = log.survey().rows[-2].from_
+    return lambda: log.rewind(anchor)
+
+
+def forking(archive: Archive) -> Callable[[], object]:
+    """A fork under a name of its own."""
+    log, name = archive.trunk, f"scout-{archive.head().seq}"
+    return lambda: log.fork(name)
+
+
+def appending(archive: Archive) -> Callable[[], object]:
+    """A hundred prompts, each its own transaction."""
+    log = archive.trunk
+    return lambda: [log.prompt(TEXT) for _ in range(APPENDS)]
+
+
+EDITS: dict[str, Callable[[Archive], Callable[[], object]]] = {  # what to do beforehand; what that answers is timed
+    "evict 2 items": evicting(2),
+    "evict 80 items": evicting(80),
+    "rewind 2 turns": rewinding,
+    "fork": forking,
+    "append": appending,
+}
+
+
+def measure(folder: Path, scale: Scale) -> Result:
+    """Every operation at every size."""
+    paths = {turns: folder / f"{turns}.exarch" for turns in SIZES[scale]}
+    for turns, path in paths.items():
+        build(path, turns)
+    costs = read_costs(paths, ROUNDS[scale])
+    for name, prepare in EDITS.items():
+        first, following = timed_twice(paths, prepare, EDIT_ROUNDS[scale])
+        count = APPENDS if name == "append" else 1
+        costs[name] = {turns: seconds / count for turns, seconds in following.items()}
+        costs[f"{name}{FIRST}"] = {turns: seconds / count for turns, seconds in first.items()}
+    return {
+        "resident": RESIDENT,
+        "turns": list(paths),
+        "seconds": {name: [found[turns] for turns in paths] for name, found in costs.items()},
+    }
+
+
+def grown(result: Result, name: str) -> float:
+    """The cost at the largest size over the cost at the smallest."""
+    seconds = result["seconds"][name]
+    return float(seconds[-1] / seconds[0])
+
+
+def report(result: Result) -> str:
+    """One table."""
+    sizes = result["turns"]
+    rows: list[list[Any]] = [
+        [name, *map(shown, seconds), f"{grown(result, name):.2f}", f"{growth_exponent(sizes, seconds):+.3f}"]
+        for name, seconds in result["seconds"].items()
+    ]
+    headers = ["operation", *(f"{turns:,} turns" for turns in sizes), "last : first", "exponent"]
+    return (
+        f"{result['resident']} turns resident at every size; what changes the file runs on a fresh copy. An exponent of 0 does not "
+        "grow with the recorded history, 1 in proportion.\n\n" + table(headers, rows)
+    )
 
 
 if __name__ == "__main__":
-    main()
+    run("growth", __doc__, measure, report)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
-from exarch_sql import judge
+from exarch_sql import judge, messages
 from exarch_sql.answers import Head, LogInfo, Report
 from exarch_sql.connection import Durability, create_file, one, open_file
 from exarch_sql.errors import BadFile, Refused
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from exarch_sql.query import Result
     from exarch_sql.redaction import Redacted, Sighting
+    from exarch_sql.search import Indexed
 
 TRUNK = "trunk"
 
@@ -60,7 +61,9 @@ class Archive:
         """
         if durability not in ("full", "normal", "off"):
             raise Refused(f"durability is 'full' or 'normal', not {durability!r}")
-        name = os.fspath(path)
+        name = os.fsdecode(path)
+        if not name or "\0" in name or name == ":memory:" or name.startswith("file:"):
+            raise Refused(f"{name!r} is no path of a file: an archive lives in one, such as 'agent.exarch'")
         if not os.path.exists(name):
             if readonly:
                 raise BadFile(
@@ -102,7 +105,14 @@ class Archive:
 
     def log(self, name: str | int) -> Log:
         """A log by its name or number. Raises Refused, naming those there are."""
-        number = name if isinstance(name, int) else int(name) if name.isdecimal() else -1
+        if (
+            isinstance(name, bool)
+            or not isinstance(name, (str, int))
+            or (isinstance(name, str) and not messages.is_text(name))
+        ):
+            raise Refused(f"a log is named by its name or its number, not by {name!r}")
+        number = name if isinstance(name, int) else int(name[:19]) if name.isdecimal() else -1
+        number = number if 0 < number < 2**63 else -1
         with self._store.held() as db:
             row = db.execute(LOG_SQL, {"name": name if isinstance(name, str) else None, "number": number}).fetchone()
             if row is None:
@@ -136,12 +146,17 @@ class Archive:
             seq, digest = one(db, HEAD_SQL)
             return Head(self._store.lineage()[0], seq, digest.hex())
 
-    def verify(self, against: Head | None = None, progress: Callable[[int], None] | None = None) -> Report:
-        """Judge the whole file from its bytes; see `exarch_sql.verify`. ``progress`` is called with the records checked so far."""
+    def verify(
+        self, against: Head | None = None, progress: Callable[[int], None] | None = None, *, index: bool = False
+    ) -> Report:
+        """Judge the whole file from its bytes; see `exarch_sql.verify`. ``progress`` is called with the records checked so far.
+
+        ``index`` compares the search index with the text as well, posting by posting, in about the time it takes to build it.
+        """
         from exarch_sql import verify  # noqa: PLC0415  (only those who verify load the judge)
 
         with self._store.reading() as db:
-            return verify.verify(db, against=against, progress=progress)
+            return verify.verify(db, against=against, progress=progress, index=index)
 
     def rebuild(self) -> list[str]:
         """Drop the fold and derive it again from the records; the differences found, table by table (none in a lawful file)."""
@@ -149,6 +164,16 @@ class Archive:
 
         with self._store.writing() as db:
             return rebuild.rebuild(db)
+
+    def reindex(self, progress: Callable[[int, int], None] | None = None) -> Indexed:
+        """Bring the search index up to the newest record, or make it anew where it is damaged; see docs/search.md.
+
+        ``progress`` is called with the records indexed and the records there are. Raises Busy past the timeout; what was built
+        until then stays.
+        """
+        from exarch_sql import search  # noqa: PLC0415
+
+        return search.reindex(self._store, progress)
 
     def redact(self, seq: int, *, reason: str, part: int | None = None) -> Redacted:
         """Blank record ``seq``, or one part of it, for good, by a record that says so; see `exarch_sql.redaction`.
@@ -173,6 +198,11 @@ class Archive:
     def _blanked(self, places: list[tuple[int, int | None]], reason: str) -> list[Redacted]:
         from exarch_sql import redaction  # noqa: PLC0415
 
+        with self._store.held() as db:
+            if db.in_transaction:
+                raise Refused(
+                    "a redaction rewrites the file, which cannot be done inside a batch: leave the batch first"
+                )
         with self._store.writing() as db:
             done = [redaction.redact(self._store, db, seq, part, reason) for seq, part in places]
         with self._store.held() as db:

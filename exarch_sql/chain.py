@@ -18,10 +18,15 @@ def _field(value: str | int | None) -> bytes:
     """A field as hashed: 4 bytes big-endian length, then UTF-8; an integer as decimal text; NULL as the length 2^32-1 alone."""
     if value is None:
         return _ABSENT
-    data = str(value).encode()
-    return len(data).to_bytes(4, "big") + data
+    if type(value) is not str and type(value) is not int:
+        raise TypeError(
+            f"a field is text, a whole number or None, not {value!r}: another would be stored otherwise than hashed"
+        )
+    data = b"%d" % value if type(value) is int else str(value).encode()
+    return _LENGTHS[len(data)] + data if len(data) < 64 else len(data).to_bytes(4, "big") + data
 
 
+_LENGTHS = [length.to_bytes(4, "big") for length in range(64)]
 _known = lru_cache(maxsize=512)(_field)  # fields that few values fill
 
 

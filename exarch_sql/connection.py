@@ -1,19 +1,25 @@
 """The one door to SQLite: how a lineage file is made, recognised and opened, and how the driver's errors become ours.
 
-A file is recognised from its first bytes before SQLite is let near it, then its schema is compared with ours before anything in
-it runs. Everything above this module speaks rows and our own errors only.
+A file is recognised from its first bytes before SQLite reads it, then its schema is compared with ours before anything in it
+runs. Nothing here opens a lineage file but SQLite itself: on POSIX, closing any other descriptor of a file drops every lock that
+the process holds on it, and another process may then throw away a write-ahead log that is still being written.
+Everything above this module speaks rows and our own errors only.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import stat
 import struct
+import time
 import uuid
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 import apsw
 
@@ -26,10 +32,15 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x65787371  # "exsq"
 FORMAT = 1  # PRAGMA user_version
 Durability = Literal["full", "normal", "off"]
+SCHEMA_BYTES = 200_000  # of one statement of a schema; the longest of ours has a tenth of it
+SCHEMA_SECONDS = 10.0  # to read a schema
+LOG_BYTES = (
+    16 * 1024 * 1024
+)  # of the write-ahead log between its uses; it holds 4 MiB and one transaction when nobody reads for long
 SchemaRow = tuple[str, str, str]  # type, name, sql
 
 _HEADER_BYTES = 100  # the SQLite database header
-_USER_VERSION_AT, _APPLICATION_ID_AT = 60, 68
+_ENCODING_AT, _USER_VERSION_AT, _APPLICATION_ID_AT = 56, 60, 68
 
 
 def translation(error: apsw.Error, path: str) -> ExarchError | None:  # noqa: PLR0911 (a table)
@@ -42,9 +53,14 @@ def translation(error: apsw.Error, path: str) -> ExarchError | None:  # noqa: PL
         case apsw.FullError():
             return ExarchError(f"{path} could not grow: {error}; nothing was written, free some space and try again")
         case apsw.ReadOnlyError() | apsw.PermissionsError():
-            return Refused(f"{path} is open for reading only: nothing was written; open it without readonly")
+            return Refused(
+                f"{path} is open for reading only: nothing was written; open it without readonly, where the file, its folder, "
+                "its -wal and its -shm may be written"
+            )
         case apsw.ConstraintError():
             return Refused(f"the file refused: {error}")
+        case apsw.AuthError():
+            return BadFile(f"{path} has a schema that is not ours, and nothing in it was run: {error}")
         case apsw.TooBigError():
             return Refused(f"the text or blob is larger than SQLite holds in one value: {error}; nothing was written")
         case apsw.ConnectionClosedError():
@@ -73,58 +89,127 @@ def one(db: apsw.Connection, sql: str, bindings: Any = ()) -> tuple[Any, ...]:
     return row
 
 
+OPTIONAL_MARK = "--| "  # what part 4 of schema.sql, the search index, stands behind: it is not there from the start
+
+
 @cache
 def expected_schema() -> frozenset[SchemaRow]:
     """What ``sqlite_schema`` of a lawful file holds, read off ``schema.sql``: (type, name, sql) of every object.
 
     SQLite keeps the text of each CREATE statement to the letter, so splitting the file into statements is enough.
     """
-    rows: set[SchemaRow] = set()
+    return frozenset(_created_by(resources.text("schema.sql")))
+
+
+@cache
+def optional_schema() -> tuple[SchemaRow, ...]:
+    """What it may hold besides, in the order in which it is made: the search index."""
+    marked = re.findall(rf"^{re.escape(OPTIONAL_MARK.rstrip())} ?(.*\n?)", resources.text("schema.sql"), re.MULTILINE)
+    return tuple(_created_by("".join(marked)))
+
+
+# SQLite makes these itself, for the table `search` and when somebody runs ANALYZE. 3.40 and 3.54 spell them alike.
+_OF_SQLITE = {
+    ("table", "sqlite_stat1"): "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
+    ("table", "sqlite_stat4"): "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
+    ("table", "search_data"): "CREATE TABLE 'search_data'(id INTEGER PRIMARY KEY, block BLOB)",
+    ("table", "search_idx"): "CREATE TABLE 'search_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID",
+    ("table", "search_config"): "CREATE TABLE 'search_config'(k PRIMARY KEY, v) WITHOUT ROWID",
+}
+
+
+def _created_by(text: str) -> Iterator[SchemaRow]:
+    """Every object that a file of SQL statements makes."""
     statement = ""
-    for line in resources.text("schema.sql").splitlines(keepends=True):
+    for line in text.splitlines(keepends=True):
         statement += line
         if apsw.complete(statement):
-            text = re.sub(r"\A(\s*--[^\n]*\n|\s+)*", "", statement).rstrip()[:-1]
-            if found := re.match(r"CREATE (?:UNIQUE )?(TABLE|INDEX|VIEW|TRIGGER) (\w+)", text):
-                rows.add((found[1].lower(), found[2], text))
+            sql = re.sub(r"\A(\s*--[^\n]*\n|\s+)*", "", statement).rstrip()[:-1]
+            if found := re.match(r"CREATE (?:UNIQUE |VIRTUAL )?(TABLE|INDEX|VIEW|TRIGGER) (\w+)", sql):
+                yield found[1].lower(), found[2], sql
             statement = ""
-    return frozenset(rows)
 
 
-SCHEMA_SQL = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
+# as bytes, for what stands there may be no text at all
+SCHEMA_SQL = """
+SELECT CAST(type AS BLOB), CAST(name AS BLOB), CAST(sql AS BLOB) FROM sqlite_schema WHERE sql IS NOT NULL"""
 
 
 def schema_of(db: apsw.Connection) -> frozenset[SchemaRow]:
     """(type, name, sql) of every object in the file, those SQLite made for itself aside."""
-    return frozenset(cast("Iterator[SchemaRow]", db.execute(SCHEMA_SQL)))
+    rows = ([(field or b"").decode(errors="replace") for field in row] for row in db.execute(SCHEMA_SQL))
+    return frozenset((type_, name, sql) for type_, name, sql in rows)
 
 
 def schema_faults(found: frozenset[SchemaRow]) -> list[tuple[str, str]]:
-    """What differs from the schema of this version: (object, "missing" | "altered" | "not ours"), by name."""
+    """What differs from the schema of this version: (object, "missing" | "altered" | "not ours"), by name.
+
+    The search index may be missing, in part or whole: what is left of it is the search's own affair.
+    """
     want = {(kind, name): sql for kind, name, sql in expected_schema()}
+    known = want | _OF_SQLITE | {(kind, name): sql for kind, name, sql in optional_schema()}
     got = {(kind, name): sql for kind, name, sql in found}
     faults = []
     for kind, name in sorted(want.keys() | got.keys()):
         if (kind, name) not in got:
             faults.append((f"{kind} {name}", "missing"))
-        elif (kind, name) not in want:
+        elif (kind, name) not in known:
             faults.append((f"{kind} {name}", "not ours"))
-        elif got[kind, name] != want[kind, name]:
+        elif got[kind, name] != known[kind, name]:
             faults.append((f"{kind} {name}", "altered"))
     return faults
 
 
-def check_header(path: str) -> None:
-    """Refuse, before SQLite touches it, a file that is not a lineage of a version we know.
+def _check_place(path: str) -> None:
+    """Refuse what SQLite must not even open: what is no file, and a file with a rollback journal beside it. Raises BadFile.
+
+    A lineage is always in write-ahead mode, so a rollback journal is another program's, or another file's: SQLite would write it
+    into this one before anybody could look.
+    """
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        if os.path.islink(path):
+            raise BadFile(f"{path} is a symbolic link to {os.readlink(path)}, which is not there") from error
+        raise BadFile(f"{path} cannot be opened: {getattr(error, 'strerror', None) or error}") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise BadFile(f"{path} is not a file: it was left as it is")
+    if _size(os.path.realpath(path) + "-journal"):
+        raise BadFile(
+            f"{path}-journal lies beside it, a rollback journal, which no lineage has: SQLite would write it into the file; move "
+            "it away, or, if another program was interrupted while it changed this very file, open the file with that program once"
+        )
+
+
+def check_vacant(path: str) -> None:
+    """Refuse a name for a new file where the log or journal of a lost one lies: SQLite would write it into the new one.
+
+    Raises BadFile.
+    """
+    if "\0" in path:
+        raise BadFile(f"{path!r} cannot be created: a name holds no NUL")
+    for suffix in ("-wal", "-journal"):
+        if _size(os.path.realpath(path) + suffix):
+            raise BadFile(
+                f"{path}{suffix} is left of a file that is gone from {path}, and would be written into a new one: move it away "
+                "(it may hold the newest records of the lost file)"
+            )
+
+
+def _size(path: str) -> int:
+    """A file's bytes; 0 where there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _check_header(header: bytes, path: str) -> None:
+    """Refuse, before SQLite reads it, a file that is not a lineage of a version we know.
 
     Raises BadFile with what was got and wanted.
     """
-    try:
-        with open(path, "rb") as file:
-            header = file.read(_HEADER_BYTES)
-    except OSError as error:
-        raise BadFile(f"{path} cannot be opened: {error.strerror}") from error
-    if len(header) < _HEADER_BYTES or not header.startswith(b"SQLite format 3\0"):
+    if not header.startswith(b"SQLite format 3\0"):
         raise BadFile(f"{path} is not a lineage file: it does not begin as a SQLite database; it was left as it is")
     (application_id,) = struct.unpack_from(">I", header, _APPLICATION_ID_AT)
     (version,) = struct.unpack_from(">I", header, _USER_VERSION_AT)
@@ -136,6 +221,9 @@ def check_header(path: str) -> None:
     if version != FORMAT:
         fix = "a newer exarch_sql reads it" if version > FORMAT else "no release ever wrote that"
         raise BadFile(f"{path} has format {version} instead of {FORMAT}: {fix}; it was left as it is")
+    (encoding,) = struct.unpack_from(">I", header, _ENCODING_AT)
+    if encoding != 1:  # the triggers count the bytes of a note in the encoding of the file
+        raise BadFile(f"{path} holds its text in encoding {encoding} instead of 1, UTF-8: no release ever wrote that")
 
 
 def _harden(db: apsw.Connection) -> None:
@@ -148,21 +236,85 @@ def _harden(db: apsw.Connection) -> None:
     db.execute("PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY")
 
 
+def _connect(path: str, *, readonly: bool, timeout: float) -> apsw.Connection:
+    """A hardened connection to an existing lineage file, nothing of which but its first bytes has been looked at.
+
+    Until `_trust`, closing it leaves a write-ahead log where and as it is. Raises BadFile, or Refused for a file that cannot be
+    written.
+    """
+    _check_place(path)
+    real = os.path.realpath(path)  # never a name that SQLite gives a meaning of its own, such as :memory:
+    flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
+    waiting = _size(real + "-wal") > 0
+    if readonly and not waiting and os.statvfs(real).f_flag & os.ST_RDONLY:
+        # nobody can write there, and SQLite could not make the sidecars that it takes to share the file
+        real = f"file:{quote(real)}?immutable=1"
+        flags |= apsw.SQLITE_OPEN_URI
+    db = apsw.Connection(real, flags=flags)
+    try:
+        _check_header(db.read("main", 0, 0, _HEADER_BYTES)[1], path)
+        if not readonly and db.readonly("main"):
+            raise Refused(f"{path} cannot be written here: open it for reading only, or have its permissions changed")
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, waiting)
+        db.set_busy_timeout(int(timeout * 1000))
+        _harden(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _trust(db: apsw.Connection, durability: Durability) -> None:
+    """Make a judged connection one to write with."""
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+    _write_ahead(db)
+    # a log that grew while somebody read for long shrinks when it is begun again; user_version reads, and so opens the log
+    db.execute(
+        f"PRAGMA synchronous = {durability}; PRAGMA journal_size_limit = {LOG_BYTES}; PRAGMA user_version"
+    ).fetchall()
+
+
+def _write_ahead(db: apsw.Connection) -> None:
+    """Put the file into write-ahead mode, if it is not. Raises BadFile where it stays in another: SQLite raises nothing then."""
+    (mode,) = one(db, "PRAGMA journal_mode = WAL")
+    if mode != "wal":
+        raise BadFile(
+            f"{db.filename} stays in {mode} mode: another program has it open, or its folder cannot hold its log"
+        )
+
+
+@contextlib.contextmanager
+def _opening(path: str) -> Iterator[None]:
+    """What the driver raises while a file is opened, as ours; with a way out where the folder is what forbids it."""
+    try:
+        with translated(path):
+            yield
+    except (BadFile, Refused) as error:
+        if isinstance(error.__cause__, apsw.CantOpenError | apsw.ReadOnlyError):
+            raise BadFile(
+                f"{path} cannot be opened where it is: SQLite shares a file through sidecars (its -wal and -shm), which cannot be "
+                f"made there ({error.__cause__}); copy it, with its -wal if there is one, to a folder of yours and open the copy"
+            ) from error.__cause__
+        raise
+    except OSError as error:
+        raise BadFile(f"{path} cannot be opened: {error.strerror}") from error
+
+
 def open_file(path: str, *, readonly: bool, durability: Durability, timeout: float) -> apsw.Connection:
     """A hardened connection to an existing lineage file, its schema compared with ours.
 
-    ``timeout`` bounds every wait for another connection, in seconds. Raises BadFile or Busy.
+    ``timeout`` bounds every wait for another connection, in seconds. Raises BadFile or Busy; Refused for a file that cannot be
+    written.
     """
-    check_header(path)
-    flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
-    with translated(path):
-        db = apsw.Connection(path, flags=flags)
+    with _opening(path):
+        db = _connect(path, readonly=readonly, timeout=timeout)
         try:
-            db.set_busy_timeout(int(timeout * 1000))
-            _harden(db)
-            faults = schema_faults(schema_of(db))
-            if not readonly:
-                db.execute(f"PRAGMA synchronous = {durability}")
+            faults = _looked_at(db, path)
+            if not faults and not readonly:
+                _trust(db, durability)
+                if durability == "full":
+                    # the file may be another process's of a moment ago, and so may the log: their names must last too
+                    sync_folder(Path(db.filename).parent)
         except BaseException:
             db.close()
             raise
@@ -176,17 +328,54 @@ def open_file(path: str, *, readonly: bool, durability: Durability, timeout: flo
 
 
 def open_unjudged(path: str) -> apsw.Connection:
-    """A hardened read-only connection to a file whose schema may be anything: for ``verify``, which says what is wrong."""
-    check_header(path)
-    with translated(path):
-        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    """A hardened read-only connection to a file whose schema may be anything: for ``verify``, which says what is wrong.
+
+    Where tables or indexes are not ours, reading any of them could run what was planted there (a view in a table's place, an
+    index on an expression, a check): then only the schema itself can be read, and all else fails as unauthorised.
+    """
+    with _opening(path):
+        db = _connect(path, readonly=True, timeout=5.0)
         try:
-            db.set_busy_timeout(5000)
-            _harden(db)
+            # without FTS5 nothing but plain tables is read, and integrity_check does not go over the whole search index
+            db.drop_modules(["json_each", "json_tree"])
+            if any(_runs_when_read(what, how) for what, how in _looked_at(db, path)):
+                db.authorizer = _only_the_schema
         except BaseException:
             db.close()
             raise
     return db
+
+
+def _looked_at(db: apsw.Connection, path: str) -> list[tuple[str, str]]:
+    """The faults of a schema that may be anything, in bounded time. Raises BadFile past the bounds.
+
+    SQLite reads its statistics with the schema, and a column of theirs may be a formula. So no value may be large, which bounds a
+    step, and the steps have to end.
+    """
+    length = db.limit(apsw.SQLITE_LIMIT_LENGTH, SCHEMA_BYTES)
+    end = time.monotonic() + SCHEMA_SECONDS
+    db.set_progress_handler(lambda: time.monotonic() > end, 1000)
+    try:
+        return schema_faults(schema_of(db))
+    except (apsw.TooBigError, apsw.InterruptError) as error:
+        raise BadFile(f"{path} has a schema that is not ours, larger by far: {error}; it was left as it is") from error
+    finally:
+        db.set_progress_handler(None)
+        db.limit(apsw.SQLITE_LIMIT_LENGTH, length)
+
+
+def _runs_when_read(what: str, how: str) -> bool:
+    """Whether a fault of the schema could make the judge's own reading run something of the file's."""
+    kind, _, name = what.partition(" ")
+    tables = {name for kind, name, _ in expected_schema() if kind == "table"}
+    return how != "missing" and (kind in ("table", "index") or (kind == "view" and name in tables))
+
+
+def _only_the_schema(action: int, one: str | None, *_: str | None) -> int:
+    """An authorizer that admits reading the schema table, and opening a transaction to do it in."""
+    reading = action == apsw.SQLITE_READ and one in ("sqlite_master", "sqlite_schema")
+    admitted = reading or action in (apsw.SQLITE_SELECT, apsw.SQLITE_TRANSACTION)
+    return apsw.SQLITE_OK if admitted else apsw.SQLITE_DENY
 
 
 def create_file(path: str, found: Callable[[apsw.Connection, str, int], None], *, created_ms: int) -> None:
@@ -196,34 +385,75 @@ def create_file(path: str, found: Callable[[apsw.Connection, str, int], None], *
     """
     folder = Path(path).absolute().parent
     temporary = str(folder / f".{Path(path).name}.{uuid.uuid4().hex}")
+    if os.path.islink(path):
+        raise BadFile(
+            f"{path} is a symbolic link to {os.readlink(path)}, which is not there: make the file by its own name"
+        )
+    try:
+        check_vacant(path)
+    except BadFile:
+        if os.path.exists(path):  # another process made it meanwhile, and the log is its own
+            return
+        raise
     try:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except OSError as error:
-        raise BadFile(f"{path} cannot be created: {error.strerror}") from error
-    try:
         with translated(path):
             db = apsw.Connection(temporary, flags=apsw.SQLITE_OPEN_READWRITE)
             try:
-                db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
-                with db:
-                    db.execute(resources.text("schema.sql"))
-                    found(db, str(uuid.uuid4()), created_ms)
+                _write_ahead(db)
+                db.execute("PRAGMA synchronous = FULL")
+                db.execute("BEGIN IMMEDIATE")
+                db.execute(resources.text("schema.sql"))
+                found(db, str(uuid.uuid4()), created_ms)
+                db.execute("COMMIT")
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             finally:
                 db.close()
         with contextlib.suppress(FileExistsError):
             os.link(temporary, path)
-        _sync_folder(folder)
+        sync_folder(folder)
+    except OSError as error:
+        raise BadFile(f"{path} cannot be created: {error.strerror}") from error
     finally:
-        for suffix in ("", "-wal", "-shm"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary + suffix)
+        remove(temporary)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a new name in the folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
+Identity = tuple[
+    tuple[int, int] | None, ...
+]  # device and inode of the file and of its write-ahead log; None where there is none
+
+
+def identity(db: apsw.Connection) -> Identity:
+    """Which files the names of a connection's database lead to now; nothing for a database in memory."""
+    name = db.filename
+    return (_inode(name), _inode(name + "-wal")) if name else ()
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def remove(temporary: str) -> None:
+    """Remove a temporary database and its sidecars, as far as they are there and can be."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with contextlib.suppress(OSError):
+            os.unlink(temporary + suffix)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in a folder durable, where permissions and the file system have a way to. Raises OSError when it fails."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        return
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
     finally:
         os.close(handle)

@@ -17,7 +17,7 @@ class Refused(ExarchError):
 
 
 class Busy(ExarchError):
-    """Another connection held the file past the bounded wait. Nothing was written; trying again is safe."""
+    """Another connection, thread or task held the file past the bounded wait. Trying the same again is safe."""
 
     exit_code = 4
 

@@ -102,10 +102,10 @@ class FoldedLog:
 
     def cover(self, from_: int, to: int, residue: int | None, seq: int) -> Ground:
         """Lay ground over everything between two turns."""
-        kept = [g for g in self.grounds if g.to < from_ or g.from_ > to]
         laid = Ground(from_, to, residue, seq)
-        kept.insert(bisect_left(kept, from_, key=lambda g: g.from_), laid)
-        self.grounds = kept
+        first = bisect_left(self.grounds, from_, key=lambda g: g.to)
+        past = bisect_left(self.grounds, to + 1, key=lambda g: g.from_)
+        self.grounds[first:past] = [laid]
         return laid
 
     def withdraw(self, from_: int, to: int, seq: int) -> list[tuple[int, int]]:

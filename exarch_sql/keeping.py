@@ -5,7 +5,6 @@ A copy is made beside its final name and linked into place whole, so that a name
 
 from __future__ import annotations
 
-import contextlib
 import os
 import uuid
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from exarch_sql import redaction
-from exarch_sql.connection import open_file, translated
+from exarch_sql.connection import check_vacant, open_file, remove, sync_folder, translated
 from exarch_sql.errors import BadFile, Refused
 from exarch_sql.store import Store
 from exarch_sql.verify import verify
@@ -56,8 +55,11 @@ def extract(db: apsw.Connection, log: int, path: str) -> Report:
 
 def _copied(db: apsw.Connection, path: str, change: Callable[[apsw.Connection], None]) -> Report:
     """The copy, changed, verified, synced and named."""
+    if db.in_transaction:
+        raise Refused("a copy is taken of what is committed: leave the batch first, then copy")
     if os.path.lexists(path):
         raise Refused(f"{path} is already there: a copy never overwrites; choose another name or remove it first")
+    check_vacant(path)
     folder = Path(path).absolute().parent
     temporary = str(folder / f".{Path(path).name}.{uuid.uuid4().hex}")
     try:
@@ -78,13 +80,16 @@ def _copied(db: apsw.Connection, path: str, change: Callable[[apsw.Connection], 
             os.link(temporary, path)
         except FileExistsError as error:
             raise Refused(f"{path} came to be while it was being written: it was left as it is") from error
+        try:
+            sync_folder(folder)
+        except OSError:
+            os.unlink(path)  # its name might not last
+            raise
         return report
     except OSError as error:
-        raise BadFile(f"{path} cannot be written: {error.strerror}; nothing was left there") from error
+        raise BadFile(f"{path} cannot be written: {error.strerror}") from error
     finally:
-        for suffix in ("", "-wal", "-shm"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary + suffix)
+        remove(temporary)
 
 
 def _pages(db: apsw.Connection, path: str) -> None:
@@ -92,8 +97,12 @@ def _pages(db: apsw.Connection, path: str) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     target = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
+        # without a snapshot held, each append of another connection would start the copy again
+        db.execute("BEGIN; SELECT 1 FROM lineage")
         with target.backup("main", db, "main") as copying:
             while not copying.done:
                 copying.step(1000)
     finally:
         target.close()
+        if db.in_transaction:
+            db.execute("COMMIT")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import apsw
 import msgspec
@@ -29,17 +29,18 @@ Origin = Literal["own", "import"]
 Format = Literal["otel", "anthropic", "openai-chat", "openai-responses"]
 Witness = Literal["usage", "door", "note", "error", "meta"]
 
-WITNESSES = ("usage", "door", "note", "error", "meta")
+WITNESSES = get_args(Witness)
 ROLE_OF: dict[str, Role] = {
     "prompt": "user",
     "assistant": "assistant",
     "tool_results": "assistant",
     "steering": "assistant",
 }
+OPENERS = ("prompt", "assistant")  # the kinds that open a turn
 NO_RESULT = "[EXARCH // No result: the deliberation ended before this call ran.]"
 
 BY_KEY_SQL = (
-    "SELECT seq, kind, turn, body_hash, span_from, span_to, note, author, anchor FROM records WHERE log = ? AND key = ?"
+    "SELECT seq, kind, turn, body_hash, span_from, span_to, reach FROM records WHERE log = ? AND key = ?"
 )
 ROLE_SQL = """
 SELECT CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END FROM ancestry AS a
@@ -48,8 +49,9 @@ SELECT CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END FROM ancestry 
 GROUND_SQL = """
 SELECT span_from, span_to, residue IS NULL FROM standing
  WHERE log = :log AND span_to = (SELECT min(span_to) FROM standing WHERE log = :log AND span_to >= :turn) AND span_from <= :turn"""
+# the ground of the newest edit always stands: no record need be looked through for it
 STALE_SQL = """
-SELECT coalesce((SELECT max(seq) FROM records WHERE log = :log AND reach IS NOT NULL AND kind <> 'opened'), 0)
+SELECT coalesce((SELECT max(seq) FROM standing WHERE log = :log AND seq > (SELECT opened FROM logs WHERE log = :log)), 0)
      > coalesce((SELECT seq FROM records WHERE log = :log AND turn IS NOT NULL ORDER BY turn DESC, seq LIMIT 1), 0)"""
 
 
@@ -72,7 +74,12 @@ class Log:
     # -- where it stands -----------------------------------------------------------------------------------------------------
 
     def _state(self, db: apsw.Connection) -> judge.State:
-        return judge.State(*one(db, judge.STATE_SQL, (self.number,)))
+        row: tuple[Any, ...] | None = db.execute(judge.STATE_SQL, (self.number,)).fetchone()
+        if row is None or row[1] != self.name:
+            raise Refused(
+                f"the log {self.name} is not recorded: the batch that opened it was taken back; open it again"
+            )
+        return judge.State(*row)
 
     def stands(self) -> judge.State:
         """Where the log stands: reach, newest turn, protocol state, owed calls."""
@@ -112,10 +119,7 @@ class Log:
     ) -> Turn:
         """Open a user turn. ``message`` is text, or a message of any shape `exarch_sql.providers` takes."""
         said = _voiced(message, "user", "a prompt")
-        label = messages.label(said, of_reply=False)
-        return self._append(
-            "prompt", said, judge.prompt, label=label, origin=origin, key=key, expect=expect, at_ms=at_ms
-        )
+        return self._append("prompt", said, judge.prompt, origin=origin, key=key, expect=expect, at_ms=at_ms)
 
     def assistant(
         self,
@@ -129,13 +133,11 @@ class Log:
         """Open an assistant turn: one model response, with the tool calls it makes, which then wait for results."""
         said = _reply(message)
         calls = messages.call_ids(said, "tool_call")
-        label = messages.label(said, of_reply=True)
         imported = origin == "import"
         return self._append(
             "assistant",
             said,
             lambda state: judge.reply(state, imported=imported),
-            label=label,
             calls=calls,
             origin=origin,
             key=key,
@@ -198,14 +200,15 @@ class Log:
         key: str | None,
         expect: int | None,
         at_ms: int | None,
-        label: str | None = None,
         calls: list[str] | None = None,
     ) -> Turn:
         """Append a record that makes a turn, on the remembered tip if it still holds, else on a fresh look."""
         if origin not in ("own", "import"):
             raise Refused(f"origin is 'own' or 'import', not {origin!r}")
         store, role = self._store, ROLE_OF[kind]
-        draft = Draft(self.number, kind, messages.encode(said), origin, at_ms, _key(key), label, calls)
+        encoded = messages.encode(said)
+        label = messages.label(encoded.said, of_reply=kind == "assistant") if kind in OPENERS else None
+        draft = Draft(self.number, kind, encoded, origin, _at_ms(at_ms), _key(key), label, calls)
         with store.held() as db:
             known = store.newest(self.number)
             new = key is None or self._by_key(db, key) is None
@@ -245,12 +248,15 @@ class Log:
         """Record what was only seen: ``usage``, ``door``, ``note``, ``error`` or ``meta``. Folded by nothing; its seq."""
         if kind not in WITNESSES:
             raise Refused(f"a witness is one of {', '.join(WITNESSES)}; got {kind!r}")
+        if not isinstance(body, dict):
+            raise Refused(f"the body of a witness is an object, such as {{'text': ...}}; got {body!r}")
+        key, at_ms = _key(key), _at_ms(at_ms)
         with self._store.writing() as db:
             if found := self._by_key(db, key):
                 if found[1] != kind or found[3] != self._store.hash_of(messages.dumps(body).encode()):
                     raise _taken(key, found[0], found[1])
                 return int(found[0])
-            return self._store.append_other(self.number, kind, body, at_ms=at_ms, key=_key(key))
+            return self._store.append_other(self.number, kind, body, at_ms=at_ms, key=key)
 
     def usage(self, *, turn: int | None = None, key: str | None = None, at_ms: int | None = None, **counts: Any) -> int:
         """Record what a response cost: ``input_tokens``, ``output_tokens``, ``cache_read_input_tokens``, ``model``, ..."""
@@ -331,13 +337,15 @@ class Log:
         at_ms: int | None,
     ) -> Survey:
         author = "harness" if note is None else "model"
+        key, at_ms = _key(key), _at_ms(at_ms)
         with self._store.writing() as db:
             if found := self._by_key(db, key):
-                if found[1] != "evicted" or found[6:8] != (note, author):
-                    raise _taken(key, found[0], found[1])
-                if note is not None and choose(db) != Span(found[4], found[5]):
-                    raise _taken(key, found[0], found[1])
-                return reading.survey(db, self.number)
+                seq, kind, *_, from_, to, reach = found
+                span = (
+                    choose(db) if note is not None else Span(from_ or 0, to or 0)
+                )  # a forced span was planned, not asked for
+                body = _evicted(span, note, author, reach)
+                return self._replayed(db, key, seq, kind, "evicted", body)
             state = self._state(db)
             judge.expected(state, expect)
             if note is None:
@@ -350,9 +358,9 @@ class Log:
             self._store.append_other(
                 self.number,
                 "evicted",
-                {"from": span.from_, "to": span.to, "note": note, "by": author, "reach": state.reach},
+                _evicted(span, note, author, state.reach),
                 at_ms=at_ms,
-                key=_key(key),
+                key=key,
                 span_from=span.from_,
                 span_to=span.to,
                 note=note,
@@ -361,6 +369,13 @@ class Log:
                 weight=messages.weigh([residue.message(span, note, author)]),
             )
             return reading.survey(db, self.number)
+
+    def _replayed(self, db: apsw.Connection, key: str | None, seq: int, was: str, kind: str, body: Json) -> Survey:
+        """The survey again, for an edit repeated under its key. Raises Refused when it is another edit."""
+        (hash_,) = one(db, "SELECT body_hash FROM records WHERE seq = ?", (seq,))
+        if was != kind or hash_ != self._store.hash_of(messages.dumps(body).encode()):
+            raise _taken(key, seq, was)
+        return reading.survey(db, self.number)
 
     def rewind(
         self, anchor: int, *, key: str | None = None, expect: int | None = None, at_ms: int | None = None
@@ -390,11 +405,10 @@ class Log:
         expect: int | None,
         at_ms: int | None,
     ) -> Survey:
+        key, at_ms = _key(key), _at_ms(at_ms)
         with self._store.writing() as db:
             if found := self._by_key(db, key):
-                if found[1] != kind or found[8] != particulars.get("anchor"):
-                    raise _taken(key, found[0], found[1])
-                return reading.survey(db, self.number)
+                return self._replayed(db, key, found[0], found[1], kind, {**particulars, "reach": found[-1]})
             state = self._state(db)
             judge.expected(state, expect)
             admit(state, db)
@@ -410,6 +424,7 @@ class Log:
         A turn that owes results can never be answered there: the child inherits it readable, and withdrawn.
         """
         judge.log_name(name)
+        at_ms = _at_ms(at_ms)
         with self._store.writing() as db:
             state = self._state(db)
             judge.expected(state, expect)
@@ -518,6 +533,11 @@ class Log:
         return judge.Ground(Span(row[0], row[1]), withdrawn=bool(row[2])) if row else None
 
 
+def _evicted(span: Span, note: str | None, author: str, reach: int) -> Json:
+    """The body of an eviction."""
+    return {"from": span.from_, "to": span.to, "note": note, "by": author, "reach": reach}
+
+
 def open_log(
     store: Store, db: apsw.Connection, name: str, *, parent: judge.State | None, at_ms: int | None = None
 ) -> int:
@@ -567,7 +587,7 @@ def _reply(message: str | Message) -> list[Message]:
 def _turn_ids(turns: Any) -> list[int]:
     """Turn ids in order, each once. Raises Refused for what is no list of them."""
     if isinstance(turns, (str, bytes)) or not isinstance(turns, Iterable):
-        raise Refused(f"`turns: expected a list of Int, got {turns!r}: name several, or one as [{turns}]")
+        raise Refused(f"`turns: expected a list of Int, got {turns!r}: name several, or one as [{turns!r}]")
     return sorted({_turn_id(turn, "turns") for turn in turns})
 
 
@@ -585,6 +605,15 @@ def _key(key: str | None) -> str | None:
     if not key or not messages.is_text(key):
         raise Refused(f"a key is non-empty text without NUL or half surrogates; got {key!r}")
     return key
+
+
+def _at_ms(at_ms: Any) -> int | None:
+    """A time: whole milliseconds that 64 bits hold, or None for now. Anything else would be stored otherwise than it was hashed."""
+    if at_ms is None:
+        return None
+    if type(at_ms) is not int or not -(2**63) <= at_ms < 2**63:
+        raise Refused(f"at_ms is whole Unix milliseconds, such as int(time.time() * 1000); got {at_ms!r}")
+    return at_ms
 
 
 def _taken(key: str | None, seq: int, kind: str) -> Refused:

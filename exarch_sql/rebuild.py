@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from exarch_sql.connection import expected_schema, one, schema_of
+from exarch_sql.connection import one, schema_faults, schema_of
 from exarch_sql.errors import BadFile
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def rebuild(db: apsw.Connection) -> list[str]:
     db.execute(REPLAY_SQL)
     for _, sql in guards:
         db.execute(sql)
-    if schema_of(db) != expected_schema():
+    if schema_faults(schema_of(db)):
         raise BadFile("the schema is not ours: run verify; nothing was rebuilt")
     changes = []
     for table in FOLD_TABLES:

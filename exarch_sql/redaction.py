@@ -11,6 +11,7 @@ import json
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+import apsw
 import msgspec
 
 from exarch_sql import messages
@@ -18,8 +19,6 @@ from exarch_sql.connection import one
 from exarch_sql.errors import Busy, Refused
 
 if TYPE_CHECKING:
-    import apsw
-
     from exarch_sql.answers import Message
     from exarch_sql.store import Store
 
@@ -33,6 +32,7 @@ UPDATE records SET body = :left, note = NULL, label = CASE WHEN label IS NULL TH
 BLANK_NOTE_SQL = "UPDATE residues SET note = NULL WHERE seq = ? AND note IS NOT NULL"
 BLANK_BLOB_SQL = "UPDATE blobs SET data = NULL WHERE hash = ? AND data IS NOT NULL"
 NAMED_ELSEWHERE_SQL = "SELECT 1 FROM records WHERE turn IS NOT NULL AND seq <> :seq AND instr(body, :hash) > 0 LIMIT 1"
+AGAIN_SQL = "SELECT seq, json_array_length(body, '$.blobs') FROM records WHERE target = ? ORDER BY seq DESC LIMIT 1"
 LEFT_SQL = "SELECT body ->> 'left' FROM records WHERE target = ? ORDER BY seq DESC LIMIT 1"
 CHECKPOINT_SQL = "PRAGMA wal_checkpoint(TRUNCATE)"
 
@@ -52,7 +52,9 @@ class Redacted(msgspec.Struct, frozen=True):
 
 def redact(store: Store, db: apsw.Connection, target: int, part: int | None, reason: str) -> Redacted:
     """Blank a record, or its part number ``part`` (from 0, over all its messages), inside an open write transaction."""
-    row = db.execute(TARGET_SQL, (target,)).fetchone()
+    from exarch_sql import search  # noqa: PLC0415  (every reader imports this module, few redact)
+
+    row = db.execute(TARGET_SQL, (target,)).fetchone() if 0 < target < 2**63 else None
     if row is None:
         (newest,) = one(db, "SELECT max(seq) FROM records")
         raise Refused(f"record {target} is not recorded: the latest is {newest}")
@@ -60,7 +62,9 @@ def redact(store: Store, db: apsw.Connection, target: int, part: int | None, rea
     if kind in ("opened", "redacted"):
         raise Refused(f"record {target} is of kind {kind}, which says what the file is and holds no text to blank")
     if body is None:
-        raise Refused(f"record {target} was redacted already: nothing of it is left")
+        return _again(db, target)
+    if not messages.is_text(reason):
+        raise Refused("a redaction's reason is text without NUL or half surrogates")
     if part is not None and turn is None:
         raise Refused(f"record {target} is of kind {kind} and has no parts: redact it whole, without a part")
     left, removed = (None, messages.loads(body)) if part is None else _without_part(target, body, part)
@@ -73,6 +77,7 @@ def redact(store: Store, db: apsw.Connection, target: int, part: int | None, rea
         "reason": reason,
     }
     seq = store.append_other(log, "redacted", particulars, target=target)
+    search.drop(db)  # it tells which letters stood side by side in what is blanked; a later search makes it anew
     db.execute(BLANK_SQL, {"seq": target, "left": left})
     db.execute(BLANK_NOTE_SQL, (target,))
     for name in blobs:
@@ -139,6 +144,11 @@ def _hole(part: Message) -> Message:
             return {"type": "text", "content": HOLE}
 
 
+def is_hole(part: Message) -> bool:
+    """Whether a part is what a redaction of it would leave."""
+    return part == _hole(part)
+
+
 def hole(kind: str, calls: str | None) -> list[Message]:
     """The messages that stand where a turn's record was blanked whole."""
     ids = json.loads(calls) if calls else []
@@ -157,6 +167,12 @@ def leaves(db: apsw.Connection, target: int, body: str) -> bool:
     return row is not None and row[0] == sha256(body.encode()).hexdigest()
 
 
+def _again(db: apsw.Connection, target: int) -> Redacted:
+    """The redaction that blanked a record whole: asked for again, it is answered again."""
+    seq, blobs = one(db, AGAIN_SQL, (target,))
+    return Redacted(seq, target, None, blobs)
+
+
 def _named_elsewhere(db: apsw.Connection, target: int, name: str, left: str | None) -> bool:
     """Whether another record, or what is left of this one, still needs the blob."""
     if left is not None and name in left:
@@ -169,10 +185,14 @@ def scrub(db: apsw.Connection) -> None:
 
     Pages hold remnants of rows that once were moved, so blanking in place is not enough.
     """
-    db.execute("VACUUM")
-    busy, *_ = one(db, CHECKPOINT_SQL)
+    busy = 0
+    try:
+        db.execute("VACUUM")
+        busy, *_ = one(db, CHECKPOINT_SQL)
+    except (apsw.BusyError, apsw.LockedError):
+        busy = 1
     if busy:
         raise Busy(
-            "what was redacted is blanked, but another connection keeps the old pages in the write-ahead log: "
-            "close it, then redact again or open and close the archive, and they go"
+            "the redaction is recorded and its target blanked, but another connection keeps old pages of the file: "
+            "close that one and redact the same record again, which records nothing more and takes the old pages away"
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from exarch_sql import chain, messages, residue, views
+from exarch_sql import chain, messages, redaction, residue, views
 from exarch_sql.answers import Fault, Head, Report, Span
 from exarch_sql.connection import one, schema_faults, schema_of
 from exarch_sql.errors import ExarchError
@@ -35,7 +35,10 @@ LAST_SQL = """
 SELECT kind, calls FROM records
  WHERE log = :log AND turn = :turn AND seq <= :upto AND seq < :seq ORDER BY seq DESC LIMIT 1"""
 REDACTIONS_SQL = """
-SELECT seq, target, body ->> 'left', body -> 'blobs' FROM records WHERE kind = 'redacted' AND json_valid(body) ORDER BY seq"""
+SELECT r.seq, r.target, r.body ->> 'part', r.body ->> 'left', r.body -> 'blobs',
+       coalesce(t.seq < r.seq AND t.log = r.log AND t.kind NOT IN ('opened', 'redacted'), 0)
+  FROM records AS r LEFT JOIN records AS t ON t.seq = r.target
+ WHERE r.kind = 'redacted' AND json_valid(r.body) ORDER BY r.seq"""
 TABLES: dict[str, tuple[str, ...]] = {
     "logs": ("log", "name", "parent", "opened", "base"),
     "ancestry": ("log", "ancestor", "upto", "turn_from", "turn_to"),
@@ -83,21 +86,28 @@ class Faults:
 
 
 def verify(
-    db: apsw.Connection, *, against: Head | None = None, progress: Callable[[int], None] | None = None
+    db: apsw.Connection,
+    *,
+    against: Head | None = None,
+    progress: Callable[[int], None] | None = None,
+    index: bool = False,
 ) -> Report:
     """Judge the file behind an open snapshot; what it finds wrong is in the report, never raised.
 
     ``against`` is a head kept elsewhere: the record it names must still be there with the digest it had. ``progress`` is called
-    now and then with the number of records checked.
+    now and then with the number of records checked. ``index`` has the search index compared with the text, posting by posting;
+    without it, only with the sums of its pages.
     """
-    return _Judgement(db, against, progress).report()
+    return _Judgement(db, against, progress, index=index).report()
 
 
 class _Judgement:
     """One pass of judgement over a file."""
 
-    def __init__(self, db: apsw.Connection, against: Head | None, progress: Callable[[int], None] | None) -> None:
-        self.db, self.against, self.progress = db, against, progress
+    def __init__(
+        self, db: apsw.Connection, against: Head | None, progress: Callable[[int], None] | None, *, index: bool
+    ) -> None:
+        self.db, self.against, self.progress, self.index = db, against, progress, index
         self.faults = Faults()
         self.fold = Fold(self._last)
         self.records = self.blobs = self.seq = 0
@@ -108,6 +118,7 @@ class _Judgement:
         self.named: set[str] = set()
         self.blanked: set[str] = set()
         self.left: dict[int, str | None] = {}
+        self.parts: dict[int, list[int]] = {}
 
     def report(self) -> Report:
         """Run every check that the state of the file allows."""
@@ -116,6 +127,7 @@ class _Judgement:
                 self.faults.add("schema", what, how)
             for check in (self._sqlite, self._lineage, self._records, self._head, self._rows, self._blobs, self._views):
                 check()
+            self._search()
         except Exception as error:  # whatever a damaged file makes the driver or Python raise, verify answers
             self.faults.add("unreadable", f"after record {self.seq}", str(error))
         head = Head(self.uuid, self.seq, self.digest.hex()) if self.records else None
@@ -162,7 +174,7 @@ class _Judgement:
             if want != digest:
                 self.faults.add("chain", where, "its digest does not follow from its fields and its predecessor")
             self.digest = digest if isinstance(digest, bytes) else b""
-            if kept and seq == kept.seq and digest.hex() != kept.digest:
+            if kept and seq == kept.seq and digest.hex() != kept.digest.lower():
                 self.faults.add("head", where, f"has the digest {digest.hex()}, the kept head has {kept.digest}")
             self._record(Record(*row[:17]), body, where)
             if self.progress and self.records % PROGRESS_EVERY == 0:
@@ -170,8 +182,12 @@ class _Judgement:
 
     def _redactions(self) -> None:
         """What redactions say is left of their targets, and which blobs they blanked; their own bodies are checked in turn."""
-        for seq, target, left, blobs in self.db.execute(REDACTIONS_SQL):
+        for seq, target, part, left, blobs, lawful in self.db.execute(REDACTIONS_SQL):
+            if not lawful or (part is None) != (left is None):
+                self.faults.add("law", f"record {seq}", f"L12: record {target} is none that it may blank, or not so")
+                continue
             self.left[target] = left
+            self.parts.setdefault(target, []).append(part)
             named = json.loads(blobs or "[]")
             if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
                 self.faults.add("body", f"record {seq}", "its blobs are no list of hashes")
@@ -186,8 +202,19 @@ class _Judgement:
         if body is None:
             if left is not None:
                 self.faults.add("body", where, "is blank, and no redaction says so")
-        elif (got := sha256(body.encode())).digest() != hash_ and got.hexdigest() != left:
+        elif (got := sha256(body.encode())).digest() == hash_:
+            self.redacted.discard(seq)  # recorded, and not yet done: all of it is here, and is judged as such
+        elif got.hexdigest() != left:
             self.faults.add("body", where, "its body does not have the hash recorded for it")
+        else:
+            self._holes(seq, body, where)
+
+    def _holes(self, seq: int, body: str, where: str) -> None:
+        """Where parts were redacted there are holes of the stated shape, and nothing else that is new (L12)."""
+        places = [part for message in messages.loads(body) for part in message["parts"]]
+        for part in self.parts[seq]:
+            if not 0 <= part < len(places) or not redaction.is_hole(places[part]):
+                self.faults.add("law", where, f"L12: part {part} is redacted, and is no hole")
 
     def _record(self, record: Record, body: str | None, where: str) -> None:
         """Its quotes against its body, its laws, and the fold rows it implies."""
@@ -219,7 +246,7 @@ class _Judgement:
                 self.named.update(messages.holes(messages.loads(body)))
             if quotes.get("weight", -1) is None:
                 quotes["weight"] = self._weight(body)
-        redacted = record.seq in self.left
+        redacted = record.seq in self.redacted
         for name in QUOTES:
             if redacted and name in ("label", "weight"):
                 continue  # the label is blanked with what it quotes; the weight stays that of what was recorded
@@ -257,8 +284,8 @@ class _Judgement:
             return
         if kept.lineage != self.uuid:
             self.faults.add("head", "lineage", f"is {self.uuid}, the kept head is of {kept.lineage}")
-        if kept.seq > self.seq:
-            self.faults.add("head", f"record {kept.seq}", f"is gone: the file ends at record {self.seq}")
+        if not 1 <= kept.seq <= self.seq:
+            self.faults.add("head", f"record {kept.seq}", f"is not there: the file ends at record {self.seq}")
 
     # -- fold rows -----------------------------------------------------------------------------------------------------------
 
@@ -287,12 +314,12 @@ class _Judgement:
             name = hash_.hex()
             if name not in self.named and name not in self.blanked:
                 self.faults.add("blob", where, "is named by no record")
-            self.named.discard(name)
             if data is None:
-                if name not in self.blanked:
-                    self.faults.add("blob", where, "is blank, and no redaction says so")
+                if name in self.named or name not in self.blanked:
+                    self.faults.add("blob", where, "is blank, and no redaction says so, or a body still names it")
             elif len(data) != size or sha256(data).digest() != hash_:
                 self.faults.add("blob", where, "does not have its hash or its length")
+            self.named.discard(name)
         for name in sorted(self.named):
             self.faults.add("blob", f"blob {name}", "is named by a record and missing")
 
@@ -304,6 +331,13 @@ class _Judgement:
             return  # their answers rest on what was found wrong already
         for view, where, what in views.faults(self.db, self.fold):
             self.faults.add("view", f"{view} {where}", what)
+
+    def _search(self) -> None:
+        """The search index, where there is one: whether it holds what was written, or what the text says."""
+        from exarch_sql.search import checking  # noqa: PLC0415  (few files have one)
+
+        for what in checking.faults(self.db, exactly=self.index):
+            self.faults.add("search", "index", f"{what}; reindex makes it anew")
 
 
 def quotes_of(kind: str, said: Any, body: str) -> dict[str, Any]:
@@ -325,8 +359,10 @@ def quotes_of(kind: str, said: Any, body: str) -> dict[str, Any]:
 
 
 def _turn_quotes(kind: str, said: Any, body: str) -> dict[str, Any]:
-    if not isinstance(said, list):
+    if not isinstance(said, list) or not said:
         raise ValueError("not a list of messages")
+    if messages.dumps(said) != body:
+        raise ValueError("not in the one spelling that compact JSON has here: a member twice, blanks, or other escapes")
     _voices(kind, said)
     plain = "$blob" not in body and "\\u" not in body
     quotes: dict[str, Any] = {"weight": len(body.encode()) - len(said) - 1 if plain else None}

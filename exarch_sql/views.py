@@ -28,12 +28,20 @@ RESIDUES_SQL = """
 SELECT d.span_from, d.span_to, coalesce(d.note, ''), d.weight, d.seq
   FROM ancestry AS a JOIN residues AS d ON d.log = a.ancestor AND d.seq <= a.upto
  WHERE a.log = ? ORDER BY d.span_from, d.span_to DESC, d.seq DESC"""
+RESIDUE_SQL = (
+    "SELECT span_from, span_to, 'user', 'residue', coalesce(note, ''), weight, seq FROM residues WHERE seq = ?"
+)
 ITEM_COLUMNS = "span_from, span_to, role, kind, label, bytes, seq"
 INDEX_ORDER = "ORDER BY span_from, span_to DESC, seq DESC"
 
 
 def faults(db: apsw.Connection, fold: Fold) -> Iterator[tuple[str, str, str]]:
-    """Every row of `state`, `frontier`, `frontier_at`, `items` and `turns` that differs: (view, where, what)."""
+    """Every row of `state`, `frontier`, `frontier_at` (at the tip), `items` and `turns` that differs: (view, where, what).
+
+    A fork's `items` are compared from its own turns on: those it inherited were compared where they were recorded, and what the
+    fork did to them is in fold rows. So many forks of a long log cost their own turns, not the log's. The other views are
+    projections of records and are held by their text.
+    """
     (tip,) = one(db, "SELECT max(seq) FROM records")
     for log in fold.logs.values():
         where = f"of log {log.number}"
@@ -46,10 +54,10 @@ def faults(db: apsw.Connection, fold: Fold) -> Iterator[tuple[str, str, str]]:
         )
         yield from _differences("frontier_at", where, frontier, items)
         found = db.execute(
-            f"SELECT {ITEM_COLUMNS}, location, under_from, under_to FROM items WHERE log = ? {INDEX_ORDER}",
-            (log.number,),
+            f"SELECT {ITEM_COLUMNS}, location, under_from, under_to FROM items WHERE log = ? AND span_from > ? {INDEX_ORDER}",
+            (log.number, log.base),
         )
-        yield from _differences("items", where, found, _located(db, log))
+        yield from _differences("items", where, found, _located(db, log, log.base + 1))
         own = db.execute(
             "SELECT turn, turn, role, origin, label, bytes, opened FROM turns WHERE log = ? ORDER BY turn",
             (log.number,),
@@ -76,11 +84,12 @@ def _stands(log: FoldedLog) -> Item:
     return log.reach, log.newest, log.state, dumps(log.owed) if log.owed else None
 
 
-def _turns(db: apsw.Connection, log: FoldedLog, first: int = 1) -> Iterator[Item]:
-    """The turns a log sees, in id order, as items."""
+def _turns(db: apsw.Connection, log: FoldedLog, first: int, last: int | None = None) -> Iterator[Item]:
+    """The turns a log sees from one id to another (by default to its reach), in id order, as items."""
+    last = log.reach if last is None else last
     for ancestor, upto, low, high in sorted(log.sees, key=lambda seen: seen[2]):
         turn: list[Any] | None = None
-        rows = db.execute(TURNS_SQL, (ancestor, max(low, first), min(high, log.reach), upto))
+        rows = db.execute(TURNS_SQL, (ancestor, max(low, first), min(high, last), upto))
         for id_, origin, label, weight, seq, kind in rows:
             if kind in ("prompt", "assistant"):
                 if turn:
@@ -94,41 +103,30 @@ def _turns(db: apsw.Connection, log: FoldedLog, first: int = 1) -> Iterator[Item
 
 
 def _resident(db: apsw.Connection, log: FoldedLog) -> Iterator[Item]:
-    """The items of a log's context, in id order."""
-    resident = {ground.residue for ground in log.grounds}
-    covered = iter([(g.from_, g.to) for g in log.grounds] + [(log.reach + 1, log.reach + 1)])
-    start, end = next(covered)
-    residues = (
-        (from_, to, "user", "residue", note, weight, seq)
-        for from_, to, note, weight, seq in db.execute(RESIDUES_SQL, (log.number,))
-        if seq in resident
-    )
-    waiting = next(residues, None)
-    for turn in _turns(db, log):
-        while turn[0] > end:
-            start, end = next(covered)
-        while waiting and waiting[0] <= turn[0]:
-            yield waiting
-            waiting = next(residues, None)
-        if turn[0] < start:
-            yield turn
-    if waiting:
-        yield waiting
-        yield from residues
+    """The items of a log's context, in id order: what stands, and the turns of the gaps between."""
+    after = 0
+    for ground in log.grounds:
+        yield from _turns(db, log, after + 1, ground.from_ - 1)
+        if ground.residue is not None:
+            yield from db.execute(RESIDUE_SQL, (ground.residue,))
+        after = ground.to
+    yield from _turns(db, log, after + 1, log.reach)
 
 
-def _located(db: apsw.Connection, log: FoldedLog) -> Iterator[Item]:
-    """Every item a log ever saw, in index order, with its location by the definition of a holder (L7)."""
+def _located(db: apsw.Connection, log: FoldedLog, first: int) -> Iterator[Item]:
+    """Every item from a turn on that a log saw, in index order, with its location by the definition of a holder (L7)."""
     open_: list[tuple[int, int]] = []  # residues around the current item, innermost last
     residues = (
         (from_, to, "user", "residue", note, weight, seq)
         for from_, to, note, weight, seq in db.execute(RESIDUES_SQL, (log.number,))
     )
-    for item in _merged(_turns(db, log), residues):
+    for item in _merged(_turns(db, log, first), residues):
         from_, to = item[0], item[1]
         while open_ and open_[-1][1] < from_:
             open_.pop()
-        if log.withdrawn(from_):
+        if from_ < first:
+            pass
+        elif log.withdrawn(from_):
             yield (*item, "withdrawn", None, None)
         elif open_:
             yield (*item, "under", *open_[-1])

@@ -191,8 +191,13 @@ class Pen:
     def redacted(
         self, target: int, *, log: int = 1, blobs: Sequence[str] = (), left: str | None = None, **columns: Any
     ) -> Row:
-        """A redaction: of a whole record, or of all but the body ``left``. Blanking is a second statement."""
-        body = {"target": target, "part": None, "left": text_hash(left).hex() if left else None, "blobs": list(blobs)}
+        """A redaction: of a whole record, or of its first part, which leaves the body ``left``. Blanking is a second statement."""
+        body = {
+            "target": target,
+            "part": 0 if left else None,
+            "left": text_hash(left).hex() if left else None,
+            "blobs": list(blobs),
+        }
         return self.row("redacted", log, body | {"reason": "a secret"}, **{"target": target} | columns)
 
     def witness(self, kind: str = "note", *, log: int = 1, **columns: Any) -> Row:
@@ -257,7 +262,7 @@ def unique_keys(db: sqlite3.Connection, table: str) -> list[tuple[tuple[str, ...
     primary = tuple(
         row[1] for row in sorted(db.execute(f"PRAGMA table_info({table})"), key=lambda row: row[5]) if row[5]
     )
-    if not any(names == primary for names, _ in keys):
+    if primary and not any(names == primary for names, _ in keys):
         keys.append((primary, ""))  # a rowid's other name has no index of its own
     return keys
 

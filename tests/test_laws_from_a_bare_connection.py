@@ -758,6 +758,15 @@ def seq_of(db: sqlite3.Connection, kind: str, log: int = 1) -> int:
     return found
 
 
+def test_a_blob_is_not_replaced_through_its_rowid(db: sqlite3.Connection) -> None:
+    """L1: the rowid is a unique key too, though it has no name of its own."""
+    siege = Siege(db)
+    for clause in ("INSERT OR REPLACE", "REPLACE", "INSERT OR IGNORE", "INSERT"):
+        sql = f"{clause} INTO blobs (rowid, hash, bytes, data) SELECT rowid, zeroblob(32), 1, x'00' FROM blobs"
+        siege.try_(sql, (), law="L1: ")
+    siege.ends()
+
+
 @pytest.mark.parametrize("kind", ["prompt", "assistant", "tool_results", "evicted", "usage"])
 def test_a_redaction_lets_a_body_be_blanked_and_nothing_else(
     db: sqlite3.Connection, pen: forge.Pen, judged: Callable[..., Any], kind: str

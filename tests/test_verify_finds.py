@@ -8,6 +8,7 @@ every field (a minute).
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -579,12 +580,15 @@ def test_a_redaction_explains_no_other_blank(lawful: bytes) -> None:
 
 
 def test_a_redaction_that_takes_a_blob_others_still_show_is_found(lawful: bytes, judged: Callable[..., Any]) -> None:
-    """L12: the file lets a redaction blank the blobs it names; one that a record still shows is missed there."""
+    """L12: a blob that a record still shows is kept by the file, and missed by the judge where it went all the same."""
     db = bare(lawful)
     pen = forge.Pen(db)
     (blob,) = rows(db, "blobs")
     pen.write(pen.redacted(9, blobs=[blob["hash"].hex()]))
-    forge.blank(db, 9)
+    with pytest.raises(sqlite3.IntegrityError, match="L1: a blob"):
+        forge.blank(db, 9)
+    with forge.without_triggers(db):
+        db.execute("UPDATE blobs SET data = NULL")
     report = judged(db)
     assert not report.ok
     assert report.faults[0].where == "record 3"
@@ -593,16 +597,24 @@ def test_a_redaction_that_takes_a_blob_others_still_show_is_found(lawful: bytes,
 def test_what_is_left_of_a_redacted_record_is_what_the_redaction_says(
     lawful: bytes, judged: Callable[..., Any]
 ) -> None:
-    """L12: a part may go and the rest stay; another rest than the one recorded is an altered body."""
-    left = forge.compact([forge.user("[redacted]")])
-    for kept, ok in ((left, True), (forge.compact([forge.user("something else")]), False)):
+    """L12: a part may go and the rest stay; another rest is refused by the file, and found where it got in."""
+    for left, kept, fault in (
+        ("[redacted]", "[redacted]", None),
+        ("[redacted]", "something else", "body"),
+        ("something else", "something else", "law"),
+    ):
         db = bare(lawful)
         pen = forge.Pen(db)
-        pen.write(pen.redacted(12, left=left))
-        forge.blank(db, 12, kept)
+        body = forge.compact([forge.user(kept)])
+        pen.write(pen.redacted(12, left=forge.compact([forge.user(left)])))
+        if fault:
+            with pytest.raises(sqlite3.IntegrityError, match="L1: "):
+                forge.blank(db, 12, body)
+        with forge.without_triggers(db) if fault else contextlib.nullcontext():
+            forge.blank(db, 12, body)
         report = judged(db)
-        assert report.ok == ok, report.faults[:3]
-        assert ok or (report.faults[0].kind, report.faults[0].where) == ("body", "record 12")
+        assert report.ok == (fault is None), report.faults[:3]
+        assert not fault or (report.faults[0].kind, report.faults[0].where) == (fault, "record 12")
 
 
 def unknowable(column: str, was: Any, value: Any) -> bool:
@@ -816,7 +828,7 @@ def test_a_value_of_another_type_is_found(lawful: bytes, judged: Callable[..., A
             with forge.without_triggers(db):
                 db.execute("PRAGMA ignore_check_constraints = ON")
                 bound = "CAST(? AS TEXT)" if type_ == "TEXT" and isinstance(value, bytes) else "?"
-                key = next(iter(forge.unique_keys(db, table)[-1][0]))
+                key = "rowid" if table == "blobs" else next(iter(forge.unique_keys(db, table)[-1][0]))
                 try:
                     db.execute(
                         f"UPDATE {table} SET {column} = {bound} WHERE {key} = (SELECT max({key}) FROM {table})",

@@ -32,12 +32,17 @@ SECTIONS: dict[str, dict[str, str]] = {
         "clear": "edits.clear",
         "fork": "edits.fork",
     },
+    "Talk": {"door": "talking.door", "shell": "talking.shell"},
     "Ask": {"sql": "asking.sql", "audit": "asking.audit"},
     "Keep": {
         "verify": "keeping.verify",
         "head": "keeping.head",
         "stats": "keeping.stats",
         "rebuild": "keeping.rebuild",
+        "reindex": "keeping.reindex",
+        "backup": "copies.backup",
+        "extract": "copies.extract",
+        "redact": "copies.redact",
     },
 }
 PLACES = {name: place for section in SECTIONS.values() for name, place in section.items()}

@@ -56,17 +56,21 @@ class KeptHead(click.ParamType):  # type: ignore[type-arg]  # generic only in la
     "exarch-sql verify agent.exarch",
     "exarch-sql verify agent.exarch --against agent.head",
     "exarch-sql head agent.exarch | exarch-sql verify agent.exarch --against - --json",
+    "exarch-sql verify agent.exarch --index",
 )
 @archive_argument
 @click.option(
     "--against", metavar="HEAD", type=KeptHead(), help="A head kept elsewhere: its file, - for stdin, or its JSON."
 )
+@click.option(
+    "--index", is_flag=True, help="Compare the search index with the text too, which takes as long as building it."
+)
 @output_options
 @click.pass_context
-def verify(ctx: click.Context, archive: str, against: Head | None, out: Output) -> None:
+def verify(ctx: click.Context, archive: str, against: Head | None, index: bool, out: Output) -> None:
     """Judge the whole file from its bytes; exit 3 when there is a fault."""
     with printing.progress("verify", "records") as tick:
-        report = _judged(archive, against, tick)
+        report = _judged(archive, against, tick, index=index)
     if out.form == "eyes" and report.ok:
         for line in _lawful(report, against):
             printing.write_line(line)
@@ -78,7 +82,7 @@ def verify(ctx: click.Context, archive: str, against: Head | None, out: Output) 
         ctx.exit(failures.UNLAWFUL)
 
 
-def _judged(path: str, against: Head | None, tick: Callable[[int, int], None] | None) -> Report:
+def _judged(path: str, against: Head | None, tick: Callable[[int, int], None] | None, *, index: bool) -> Report:
     """Judge a file that may be anything: its schema is one of the things judged, and nothing in it is trusted before."""
     from exarch_sql import verify as judging  # noqa: PLC0415
     from exarch_sql.connection import open_unjudged, translated  # noqa: PLC0415
@@ -87,7 +91,7 @@ def _judged(path: str, against: Head | None, tick: Callable[[int, int], None] | 
     try:
         with translated(path):
             db.execute("BEGIN")
-            return judging.verify(db, against=against, progress=tick and _counted(db, tick))
+            return judging.verify(db, against=against, progress=tick and _counted(db, tick), index=index)
     finally:
         db.close()
 
@@ -152,3 +156,19 @@ def rebuild(archive: str, out: Output) -> None:
             changes,
             lambda: Table((Column("table and what changed"),), [(one,) for one in changes]),
         )
+
+
+@command("reindex", "exarch-sql reindex agent.exarch")
+@archive_argument
+@output_options
+def reindex(archive: str, out: Output) -> None:
+    """Bring the search index up to the newest record, or make it anew where it is damaged. Searches do without it, slower."""
+    with opened(archive, write=True) as file, printing.progress("reindex", "records") as tick:
+        done = file.reindex(tick)
+    if done.why is not None:
+        talk(f"the index that was there could not be used ({done.why}), so it was made anew")
+    if out.form == "eyes":
+        how = "made" if done.anew else "brought up to date"
+        printing.write_line(f"{how}: {counted(done.records, 'record')} added, up to record {done.seq}")
+    else:
+        out.listing(done, [done], lambda: tables.of_facts(done.to_dict()))

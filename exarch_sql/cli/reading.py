@@ -86,12 +86,18 @@ def read(archive: str, turns: tuple[list[tuple[int, int]], ...], log_name: str, 
 @archive_argument
 @click.argument("pattern", type=TEXT)
 @click.option("--turns", metavar="TURNS", type=TURNS, help="Only these, such as 41-60 or 3,7-9.")
+@click.option(
+    "--seconds", metavar="S", type=float, default=30.0, show_default=True, help="Refused when it takes longer."
+)
 @log_option
 @output_options
-def grep(archive: str, pattern: str, turns: list[tuple[int, int]] | None, log_name: str, out: Output) -> None:
+def grep(
+    archive: str, pattern: str, turns: list[tuple[int, int]] | None, seconds: float, log_name: str, out: Output
+) -> None:
     """Search every line ever recorded, and the notes, by an RE2 regular expression."""
     with opened_log(archive, log_name) as log:
-        found = log.grep(pattern, None if turns is None else turn_ids(turns, log.reach))
+        named = None if turns is None else turn_ids(turns, log.reach)
+        found = log.grep(pattern, named, seconds=seconds, tell=talk)
     out.listing(found, found.hits, lambda: tables.of_hits(found))
     if found.total > len(found.hits):
         talk(f"the {len(found.hits)} oldest of {tables.grouped(found.total)} hits: --turns narrows the search")

@@ -1,0 +1,108 @@
+"""The trigram index as a search reads it: which records up to some seq may hold a match, or why it cannot say.
+
+Everything here reads one snapshot together with the records. What is wrong with an index is ``Damaged``, and a search then does
+without it; see docs/search.md for what is noticed when.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from exarch_sql.connection import optional_schema
+from exarch_sql.patterns import And, Or, Query, Trigram
+from exarch_sql.search import pages
+from exarch_sql.search.pages import Damaged, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from exarch_sql.search.stretches import Body
+
+PRESENT_SQL = (
+    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('search', 'search_pages', 'search_progress')"
+)
+DIGEST_SQL = "SELECT digest FROM records WHERE seq = ?"
+REDACTED_SQL = "SELECT target FROM records WHERE target <= :seq AND seq > :seq LIMIT 1"
+TURNS_SQL = """
+SELECT r.seq, r.turn, CAST(r.body AS BLOB)
+  FROM search AS s CROSS JOIN records AS r ON r.seq = s.rowid CROSS JOIN ancestry AS a ON a.log = :log AND a.ancestor = r.log
+ WHERE s.search MATCH :query AND r.seq <= a.upto AND r.turn BETWEEN a.turn_from AND a.turn_to AND r.body IS NOT NULL
+ ORDER BY s.rowid"""
+NOTES_SQL = """
+SELECT d.span_from, d.span_to, d.seq, d.note
+  FROM search AS s CROSS JOIN residues AS d ON d.seq = s.rowid CROSS JOIN ancestry AS a ON a.log = :log AND a.ancestor = d.log
+ WHERE s.search MATCH :query AND d.seq <= a.upto AND d.note IS NOT NULL
+ ORDER BY d.span_from, d.span_to DESC, d.seq DESC"""
+
+Note = tuple[int, int, int, str]  # span_from, span_to, seq, note
+NAMES = tuple(name for _, name, _ in optional_schema())
+_NOT_DAMAGE = (apsw.BusyError, apsw.LockedError, apsw.InterruptError, apsw.ConnectionClosedError)
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Whatever FTS5, or what is left of its tables, answers to a question inside the block, as Damaged."""
+    try:
+        yield
+    except _NOT_DAMAGE:
+        raise
+    except (apsw.Error, ValueError, TypeError, KeyError) as error:
+        raise Damaged(str(error) or type(error).__name__) from error
+
+
+def is_there(db: apsw.Connection) -> bool:
+    """Whether the file has an index, or a part of one."""
+    return db.execute(PRESENT_SQL).fetchone() is not None
+
+
+class Index:
+    """The index, so far as it goes: it answers for every record up to ``seq``."""
+
+    def __init__(self, db: apsw.Connection, noted: Progress) -> None:
+        self._db = db
+        self._noted = noted
+        self.seq = noted.seq
+
+    def turns(self, log: int, query: Query) -> Iterator[Body]:
+        """The bodies of a log's turn records that satisfy the query, in order; maybe of others that it need not leave out."""
+        return self._rows(TURNS_SQL, log, query)
+
+    def notes(self, log: int, query: Query) -> Iterator[Note]:
+        """The notes of a log's evictions that satisfy the query, in index order."""
+        return self._rows(NOTES_SQL, log, query)
+
+    def _rows(self, sql: str, log: int, query: Query) -> Iterator[Any]:
+        with reading():
+            pages.check(self._db, self._noted, trigrams_of(query))
+            yield from self._db.execute(sql, {"log": log, "query": query.to_fts5()})
+
+
+def opened(db: apsw.Connection) -> Index | None:
+    """The index of the snapshot behind ``db``; None when there is none. Raises Damaged when it does not answer for the records."""
+    with reading():
+        there = {name for (name,) in db.execute(PRESENT_SQL)}
+        if not there:
+            return None
+        if missing := [name for name in NAMES if name not in there]:
+            raise Damaged(f"its table {missing[0]} is missing")
+        noted = pages.progress(db)
+        row: Any = db.execute(DIGEST_SQL, (noted.seq,)).fetchone()
+        if noted.seq and (row is None or row[0] != noted.digest):
+            raise Damaged(f"it was made for another record {noted.seq} than the one that is here")
+        if redacted := db.execute(REDACTED_SQL, {"seq": noted.seq}).fetchone():
+            raise Damaged(f"record {redacted[0]} was redacted since it was made, by other hands than ours")
+        return Index(db, noted)
+
+
+def trigrams_of(query: Query) -> set[str]:
+    """Every trigram a query names."""
+    match query:
+        case Trigram(text):
+            return {text}
+        case And(parts) | Or(parts):
+            return set[str]().union(*map(trigrams_of, parts))
+        case _:
+            return set()
