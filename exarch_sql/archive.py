@@ -71,7 +71,12 @@ class Archive:
                 )
             create_file(name, _found, created_ms=now_ms())
         return cls(
-            Store(open_file(name, readonly=readonly, durability=durability, timeout=timeout), name, readonly=readonly)
+            Store(
+                open_file(name, readonly=readonly, durability=durability, timeout=timeout),
+                name,
+                readonly=readonly,
+                timeout=timeout,
+            )
         )
 
     @property

@@ -39,9 +39,7 @@ ROLE_OF: dict[str, Role] = {
 OPENERS = ("prompt", "assistant")  # the kinds that open a turn
 NO_RESULT = "[EXARCH // No result: the deliberation ended before this call ran.]"
 
-BY_KEY_SQL = (
-    "SELECT seq, kind, turn, body_hash, span_from, span_to, reach FROM records WHERE log = ? AND key = ?"
-)
+BY_KEY_SQL = "SELECT seq, kind, turn, body_hash, span_from, span_to, reach FROM records WHERE log = ? AND key = ?"
 ROLE_SQL = """
 SELECT CASE r.kind WHEN 'prompt' THEN 'user' ELSE 'assistant' END FROM ancestry AS a
   JOIN records AS r ON r.log = a.ancestor AND r.turn = :turn AND r.kind IN ('prompt', 'assistant') AND r.seq <= a.upto
@@ -424,7 +422,6 @@ class Log:
         A turn that owes results can never be answered there: the child inherits it readable, and withdrawn.
         """
         judge.log_name(name)
-        at_ms = _at_ms(at_ms)
         with self._store.writing() as db:
             state = self._state(db)
             judge.expected(state, expect)
@@ -551,7 +548,7 @@ def open_log(
     owing = parent.newest if parent and parent.state == "owing" else None
     body = {"name": name, "parent": parent.log if parent else None, "reach": reach, "withdrawn": owing}
     store.append_other(
-        number, "opened", body, at_ms=at_ms, label=name, parent=body["parent"], reach=reach, anchor=owing
+        number, "opened", body, at_ms=_at_ms(at_ms), label=name, parent=body["parent"], reach=reach, anchor=owing
     )
     return int(number)
 

@@ -1,5 +1,6 @@
 """Appending: idempotent by key, safe against a second writer, whole or not at all."""
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -227,6 +228,97 @@ def test_waiting_for_another_writer_is_bounded_and_typed(path: Path, log: Log) -
         log.prompt("mine")
 
     assert log.reach == 1
+
+
+def test_a_thread_that_waits_for_another_ones_batch_is_told_so_in_time(path: Path) -> None:
+    """Past fault: it waited for ever, and so did whoever waited for it inside the batch."""
+    with Archive.open(path, timeout=0.1) as archive:
+        said: list[str] = []
+
+        def write() -> None:
+            try:
+                archive.trunk.prompt("from a thread")
+            except Busy as busy:
+                said.append(str(busy))
+
+        with archive.batch():
+            thread = threading.Thread(target=write)
+            thread.start()
+            thread.join()
+
+        assert "another thread" in said[0]
+        assert archive.trunk.reach == 0
+
+
+def test_a_task_does_not_write_into_the_batch_of_another(path: Path) -> None:
+    """Past fault: one task's append was taken back with the batch of another that failed."""
+    with Archive.open(path) as archive:
+
+        async def batching(inside: asyncio.Event, leave: asyncio.Event) -> None:
+            with archive.batch():
+                archive.trunk.prompt("one")
+                inside.set()
+                await leave.wait()
+
+        async def main() -> None:
+            inside, leave = asyncio.Event(), asyncio.Event()
+            task = asyncio.create_task(batching(inside, leave))
+            await inside.wait()
+            for write in (
+                lambda: archive.trunk.assistant("two"),
+                lambda: archive.trunk.note("two"),
+                lambda: archive.trunk.fork("x"),
+            ):
+                with pytest.raises(Busy, match="another task"):
+                    write()
+            leave.set()
+            await task
+            archive.trunk.assistant("two")
+
+        asyncio.run(main())
+
+        assert archive.trunk.reach == 2
+        assert archive.verify().ok
+
+
+def test_a_log_whose_opening_was_taken_back_writes_nowhere(path: Path) -> None:
+    """Past fault: the number went to the next fork, and the old handle wrote into that agent's log."""
+    with Archive.open(path) as archive:
+        lost: list[Log] = []
+
+        def broken_off() -> None:
+            with archive.batch():
+                lost.append(archive.trunk.fork("scout"))
+                raise RuntimeError
+
+        with pytest.raises(RuntimeError):
+            broken_off()
+        critic = archive.trunk.fork("critic")
+
+        with pytest.raises(Refused, match="the log scout is not recorded"):
+            lost[0].prompt("hello")
+        assert critic.reach == 0
+
+
+@pytest.mark.parametrize("at_ms", [5.0, True, "01", 2**63])
+def test_a_time_that_would_be_stored_otherwise_than_hashed_is_refused(log: Log, at_ms: int) -> None:
+    """Past fault: 5.0 was stored as 5, and the chain was broken for good."""
+    for write in (
+        lambda: log.prompt("x", at_ms=at_ms),
+        lambda: log.note("x", at_ms=at_ms),
+        lambda: log.fork("f", at_ms=at_ms),
+    ):
+        with pytest.raises(Refused, match="whole Unix milliseconds"):
+            write()
+
+    assert log.reach == 0
+
+
+@pytest.mark.parametrize("body", [[1], "text", None])
+def test_a_witness_that_is_no_object_is_refused(log: Log, body: dict[str, object]) -> None:
+    """Past fault: verify called the file unlawful for ever after."""
+    with pytest.raises(Refused, match="is an object"):
+        log.meta(body)
 
 
 def test_a_closed_or_readonly_archive_says_so(path: Path, log: Log) -> None:

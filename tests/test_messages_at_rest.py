@@ -67,6 +67,9 @@ def test_two_halves_that_spell_a_character_are_that_character(archive: Archive) 
     """The one string that JSON cannot tell from another."""
     archive.trunk.prompt("\ud83d\ude00")
 
+    assert archive.trunk.survey().rows[0].label == "\U0001f600"
+    assert archive.trunk.survey().total_bytes == sized(archive.trunk.render())
+    assert archive.verify().ok
     assert archive.trunk.render()[0]["parts"][0]["content"] == "\U0001f600"
 
 
@@ -115,7 +118,10 @@ def test_a_body_of_64_mb_is_stored_and_given_back(archive: Archive) -> None:
     [
         ({"role": "user", "parts": [{"type": "x", "v": float("nan")}]}, "not JSON"),
         ({"role": "user", "parts": [{"type": "x", "v": b"raw"}]}, "plain JSON values"),
-        ({"role": "user", "parts": [{"type": "blob", "modality": "image", "content": {"$blob": "00"}}]}, "text is wanted there"),
+        (
+            {"role": "user", "parts": [{"type": "blob", "modality": "image", "content": {"$blob": "00"}}]},
+            "text is wanted there",
+        ),
     ],
 )
 def test_what_is_not_json_is_refused_and_nothing_is_written(archive: Archive, message: Any, said: str) -> None:

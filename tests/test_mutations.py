@@ -146,13 +146,18 @@ def fates(seeds: list[int], data: bytes, folder: Path, head: Head, lawful: dict[
     return Child(work)
 
 
-def test_a_changed_byte_is_found_or_changes_no_answer(lawful_file: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("indexed", [False, True], ids=["records alone", "with a search index"])
+def test_a_changed_byte_is_found_or_changes_no_answer(lawful_file: Path, tmp_path: Path, indexed: bool) -> None:
     """L11, L14 and the defences of opening, at once: nothing is silently wrong, nothing hangs, nothing fails but in our words."""
-    data = lawful_file.read_bytes()
-    with Archive.open(lawful_file, readonly=True) as archive:
+    path = tmp_path / "lawful"
+    path.write_bytes(lawful_file.read_bytes())
+    with Archive.open(path) as archive:
+        if indexed:
+            archive.reindex()
         head, lawful = archive.head(), answers(archive)
+    data = path.read_bytes()
     assert not [question for question, answer in lawful.items() if answer.startswith(("BadFile", "Busy"))]
-    seeds = [int(ONE)] if ONE else list(range(COUNT))
+    seeds = [int(ONE)] if ONE else list(range(indexed, COUNT, 2))
     chunks = [chunk for each in range(CHUNKS) if (chunk := seeds[each::CHUNKS])]
     counts: dict[str, int] = {}
     wrong = []
@@ -166,7 +171,7 @@ def test_a_changed_byte_is_found_or_changes_no_answer(lawful_file: Path, tmp_pat
     for end in ("refused", "found", "no matter"):
         tally(f"files with bytes changed: {end}", counts.get(end, 0))
     assert not wrong, "\n".join([f"{len(wrong)} of {len(seeds)}", *wrong[:20]])
-    if len(seeds) >= 100:
+    if len(seeds) > 100:
         assert {"refused", "found", "no matter"} <= counts.keys()
 
 
