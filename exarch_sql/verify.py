@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from hashlib import sha256
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -69,6 +70,8 @@ QUOTES = (
     "target",
     "reach",
 )  # fmt: skip
+
+_quoting = attrgetter(*QUOTES)
 
 
 class Faults:
@@ -246,11 +249,13 @@ class _Judgement:
                 self.named.update(messages.holes(messages.loads(body)))
             if quotes.get("weight", -1) is None:
                 quotes["weight"] = self._weight(body)
+        have, ought = _quoting(record), tuple(map(quotes.get, QUOTES))
+        if have == ought:
+            return
         redacted = record.seq in self.redacted
-        for name in QUOTES:
+        for name, got, want in zip(QUOTES, have, ought, strict=True):
             if redacted and name in ("label", "weight"):
                 continue  # the label is blanked with what it quotes; the weight stays that of what was recorded
-            got, want = getattr(record, name), quotes.get(name)
             if got != want:
                 self.faults.add("quote", where, f"{name} is {got!r}, its body says {want!r}")
 
