@@ -91,15 +91,21 @@ class Archive:
         self.close()
 
     def close(self) -> None:
-        """Fold the write-ahead log into the file and let go of it. Closing twice is harmless."""
+        """Fold the write-ahead log into the file and let go of it. Closing twice is harmless.
+
+        Where the log cannot be folded in, its error is raised with the file closed all the same: nothing is lost, and the next
+        connection folds it.
+        """
         store = self._store
         if store.inherited():
             return
         with store.held() as db:
-            if not store.readonly:
-                with contextlib.suppress(apsw.BusyError, apsw.LockedError, apsw.ConnectionClosedError):
-                    db.execute(CHECKPOINT_SQL)
-            db.close()
+            try:
+                if not store.readonly:
+                    with contextlib.suppress(apsw.BusyError, apsw.LockedError, apsw.ConnectionClosedError):
+                        db.execute(CHECKPOINT_SQL)
+            finally:
+                db.close()
 
     # -- logs ----------------------------------------------------------------------------------------------------------------
 

@@ -426,7 +426,6 @@ def test_a_redaction_that_failed_half_way_can_be_finished(trial_of: Callable[[st
     assert not lost
 
 
-@pytest.mark.xfail(strict=True, reason="close() does not close when its checkpoint fails")
 def test_closing_lets_go_of_the_file_though_its_log_cannot_be_folded_in(begun: Path, tmp_path: Path) -> None:
     """The records are safe in the write-ahead log; the handle must not stay open."""
     folder = tmp_path / "disk"
