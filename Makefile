@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint format docs bench clean
+.PHONY: help demo test lint format docs clean
 
 help: ## what there is to make
 	@grep -E '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'

@@ -15,7 +15,7 @@ import apsw
 
 from exarch_sql import judge, messages
 from exarch_sql.answers import Head, LogInfo, Report
-from exarch_sql.connection import Durability, create_file, one, open_file
+from exarch_sql.connection import CHECKPOINT_SQL, FORMAT, Durability, create_file, open_file
 from exarch_sql.errors import BadFile, Refused
 from exarch_sql.log import Log, open_log
 from exarch_sql.store import Store, now_ms
@@ -35,8 +35,6 @@ SELECT s.log, s.name, p.name, s.opened, s.reach, s.state,
        (SELECT count(*) FROM frontier AS f WHERE f.log = s.log),
        (SELECT coalesce(sum(bytes), 0) FROM frontier AS f WHERE f.log = s.log)
   FROM state AS s LEFT JOIN logs AS p ON p.log = s.parent ORDER BY s.log"""
-CHECKPOINT_SQL = "PRAGMA wal_checkpoint(TRUNCATE)"
-HEAD_SQL = "SELECT seq, digest FROM records ORDER BY seq DESC LIMIT 1"
 
 
 class Archive:
@@ -153,8 +151,8 @@ class Archive:
 
     def head(self) -> Head:
         """What to keep elsewhere in order to prove later that nothing before it was altered or cut off."""
-        with self._store.reading() as db:
-            seq, digest = one(db, HEAD_SQL)
+        with self._store.reading():
+            seq, digest = self._store.tip()
             return Head(self._store.lineage()[0], seq, digest.hex())
 
     def verify(
@@ -250,5 +248,5 @@ class Archive:
 
 def _found(db: apsw.Connection, uuid: str, created_ms: int) -> None:
     """Write what every lineage begins with: its own row, and the opening of the trunk."""
-    db.execute("INSERT INTO lineage (id, uuid, created_ms, format) VALUES (1, ?, ?, 1)", (uuid, created_ms))
+    db.execute("INSERT INTO lineage (id, uuid, created_ms, format) VALUES (1, ?, ?, ?)", (uuid, created_ms, FORMAT))
     open_log(Store(db, "", readonly=False), db, TRUNK, parent=None, at_ms=created_ms)

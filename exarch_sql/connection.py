@@ -131,6 +131,7 @@ def _created_by(text: str) -> Iterator[SchemaRow]:
 
 
 # as bytes, for what stands there may be no text at all
+CHECKPOINT_SQL = "PRAGMA wal_checkpoint(TRUNCATE)"  # folds the write-ahead log into the file and empties it
 SCHEMA_SQL = """
 SELECT CAST(type AS BLOB), CAST(name AS BLOB), CAST(sql AS BLOB) FROM sqlite_schema WHERE sql IS NOT NULL"""
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from exarch_sql import redaction
-from exarch_sql.connection import check_vacant, open_file, remove, sync_folder, translated
+from exarch_sql import redaction, search
+from exarch_sql.connection import CHECKPOINT_SQL, check_vacant, open_file, remove, sync_folder, translated
 from exarch_sql.errors import BadFile, Refused
 from exarch_sql.store import Store
 from exarch_sql.verify import verify
@@ -68,8 +68,9 @@ def _copied(db: apsw.Connection, path: str, change: Callable[[apsw.Connection], 
             copy = open_file(temporary, readonly=False, durability="full", timeout=5.0)
             try:
                 change(copy)
+                search.drop_if_damaged(copy)  # it is derived: damage to it is no reason to have no copy
                 report = verify(copy)
-                copy.execute(redaction.CHECKPOINT_SQL)
+                copy.execute(CHECKPOINT_SQL)
             finally:
                 copy.close()
         if not report.ok:

@@ -482,7 +482,9 @@ class Log:
         with self._store.reading() as db:
             state = self._state(db)
             judge.readable(state, narrowed or [])
-            return wanted.run(db, state, narrowed)
+            found = wanted.run(db, state, narrowed)
+        wanted.mend()
+        return found
 
     def render(self, format: Format = "otel", at: int | None = None) -> list[Message]:  # noqa: A002
         """The context as messages: OpenTelemetry, or an array that the named API accepts as it is.

@@ -15,7 +15,7 @@ import apsw
 import msgspec
 
 from exarch_sql import messages
-from exarch_sql.connection import one
+from exarch_sql.connection import CHECKPOINT_SQL, one
 from exarch_sql.errors import Busy, Refused
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ BLANK_BLOB_SQL = "UPDATE blobs SET data = NULL WHERE hash = ? AND data IS NOT NU
 NAMED_ELSEWHERE_SQL = "SELECT 1 FROM records WHERE turn IS NOT NULL AND seq <> :seq AND instr(body, :hash) > 0 LIMIT 1"
 AGAIN_SQL = "SELECT seq, json_array_length(body, '$.blobs') FROM records WHERE target = ? ORDER BY seq DESC LIMIT 1"
 LEFT_SQL = "SELECT body ->> 'left' FROM records WHERE target = ? ORDER BY seq DESC LIMIT 1"
-CHECKPOINT_SQL = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 
 class Redacted(msgspec.Struct, frozen=True):
