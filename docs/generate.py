@@ -8,11 +8,14 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
-import click
 
 from exarch_sql import resources
+
+if TYPE_CHECKING:
+    import click
 
 DOCS = Path(__file__).parent
 CREATED = re.compile(r"((?:--[^\n]*\n)+)CREATE (TABLE|VIEW) (\w+)(.*?)(?=\n\n|\Z)", re.S)

@@ -36,7 +36,8 @@ PLAIN_FUNCTIONS = frozenset(
     re.findall(
         r"\w+",
         """abs avg cast char coalesce count dense_rank first_value format glob group_concat hex ifnull iif instr json json_array
-        json_array_length json_each json_extract json_group_array json_group_object json_object json_quote json_remove json_tree json_type
+        json_array_length json_each json_extract json_group_array json_group_object json_object json_quote json_remove
+        json_tree json_type
         json_valid lag last_value lead length like lower ltrim max min nth_value nullif printf quote rank replace round
         row_number rtrim sign substr substring sum total trim typeof unicode upper zeroblob raise""",
     )
