@@ -58,12 +58,14 @@ class Timed:
         self.reads.append(answer["seconds"])
 
     def figures(self) -> dict[str, Any]:
-        """Seconds a record: the median of the rounds' means; over the first quarter and the last; seconds to read all back."""
+        """Seconds a record: each round's mean, and the median of them; of the first quarter and the last; to read all back."""
+        means = [statistics.mean(taken) for taken in self.rounds]
         batches = [seconds for taken in self.rounds for seconds in taken]
         quarter = max(1, len(batches) // 4)
         return {
             "records": self.count,
-            "append": statistics.median(statistics.mean(taken) for taken in self.rounds),
+            "append": statistics.median(means),
+            "rounds": means,
             "first": statistics.median(batches[:quarter]),
             "last": statistics.median(batches[-quarter:]),
             "reopen": statistics.median(self.reads),
@@ -77,8 +79,9 @@ def contend(contenders: list[Contender], folder: Path, durability: str, rounds: 
         for number, contender in enumerate(contenders):
             timed.append(Timed(contender, stack.enter_context(Running(contender)), folder / f"{durability}-{number}"))
             timed[-1].contestant.ask("open", folder=timed[-1].folder, durability=durability)
-        for _ in range(rounds):
-            for each in timed:
+        for number in range(rounds):
+            first = number % len(timed)  # another begins each round: what one leaves for the disk falls on all in turn
+            for each in timed[first:] + timed[:first]:
                 each.append(batches)
         for each in timed:
             each.contestant.ask("close")
@@ -111,9 +114,13 @@ def measure(folder: Path, scale: Scale) -> Result:
 
 
 def ratio(result: Result, durability: str, ours: str = OURS, other: str = BARE) -> float:
-    """How many of our appends go into one of theirs."""
+    """How many of our appends go into one of theirs: the median over the rounds, each compared with the same round of the other.
+
+    Rounds follow one another at once, so that what else the machine does in the meantime falls on both.
+    """
     seconds = result["seconds"][durability]
-    return float(seconds[other]["append"] / seconds[ours]["append"])
+    pairs = zip(seconds[ours]["rounds"], seconds[other]["rounds"], strict=False)  # one may have reached its limit
+    return float(statistics.median(theirs / mine for mine, theirs in pairs))
 
 
 def against_peers(result: Result) -> dict[str, dict[str, float]]:
@@ -126,21 +133,21 @@ def report(result: Result) -> str:
     """The tables, a durability each, and who does what."""
     texts = [
         f"Records of {result['body_bytes']} bytes, appended in rounds, the contestants in turn; medians of rounds, in which the "
-        "checkpoints of the write-ahead log are paid. *x bare* is the speed as a multiple of the bare insert's (of the batched one "
-        f"for those that batch, {result['batch']} records a transaction); *last : first* is the last quarter's time over the first "
-        "quarter's; *reopen* opens the closed file and reads every message back, a record."
+        "checkpoints of the write-ahead log are paid. *x bare* is the speed as a multiple of the bare insert's, round by round (of "
+        f"the batched one's for those that batch, {result['batch']} records a transaction); *last : first* is the last "
+        "quarter's time over the first quarter's; *reopen* opens the closed file and reads every message back, a record."
     ]
     for durability, seconds in result["seconds"].items():
         rows = []
         for name, found in seconds.items():
-            floor = seconds[BARE_BATCHED if name in (OURS_BATCHED, BARE_BATCHED) else BARE]["append"]
+            bare = BARE_BATCHED if name in (OURS_BATCHED, BARE_BATCHED) else BARE
             rows.append(
                 [
                     name,
                     f"{found['records']:,}",
                     f"{1 / found['append']:,.0f}",
                     shown(found["append"]),
-                    f"{floor / found['append']:.2f}",
+                    f"{ratio(result, durability, name, bare):.2f}",
                     f"{found['last'] / found['first']:.2f}",
                     shown(found["reopen"] / found["records"]),
                 ]

@@ -127,7 +127,7 @@ class Archive:
             if row is None:
                 names = [known for (known,) in db.execute("SELECT name FROM logs ORDER BY log LIMIT 6")]
                 more = ", ..." if len(names) == 6 else ""
-                raise Refused(f"there is no log {name!r}: the logs are {', '.join(names[:5])}{more}")
+                raise Refused(f"there is no log {name!r}: the logs are {', '.join(map(str, names[:5]))}{more}")
         return Log(self._store, *row)
 
     def new_log(self, name: str, *, at_ms: int | None = None) -> Log:

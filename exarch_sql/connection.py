@@ -360,6 +360,8 @@ def _looked_at(db: apsw.Connection, path: str) -> list[tuple[str, str]]:
         return schema_faults(schema_of(db))
     except (apsw.TooBigError, apsw.InterruptError) as error:
         raise BadFile(f"{path} has a schema that is not ours, larger by far: {error}; it was left as it is") from error
+    except apsw.SQLError as error:  # of a format number that SQLite does not know
+        raise BadFile(f"{path} has a schema that cannot be read: {error}; it was left as it is") from error
     finally:
         db.set_progress_handler(None)
         db.limit(apsw.SQLITE_LIMIT_LENGTH, length)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import random
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -19,6 +18,7 @@ from exarch_sql.patterns import searchable
 from exarch_sql.search import build, drop, grep, index, sieve
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
@@ -26,11 +26,16 @@ if TYPE_CHECKING:
 
     from exarch_sql import Log
 
-WORDS = "parser range FAILED tests/test_range.py error: x=41 Ключ ключ 日本語 été ÉTÉ straße token\tend a b the -- \"q\" \\n C:\\d".split(" ")
+WORDS = (
+    "parser", "range", "FAILED", "tests/test_range.py", "error:", "x=41", "Ключ", "ключ", "日本語", "été", "ÉTÉ", "straße",
+    "token\tend",
+    "ᲁомик",
+    "a", "b", "the", "--", '"q"', "\\n", "C:\\d",
+)  # fmt: skip
 PATTERNS = (
-    "FAILED", "(?i)failed", "parser range", "par[sz]er", "tests/.*py", r"x=\d+", "ключ", "(?i)ключ", "日本", "(?i)ét", "^the", "end$",
-    r"\bparser\b", "FAILED|error:", ".", "", "nowhere to be found", r"token\tend", '"q"', r"C:\\d", r"\s--\s", "(FAILED.*){2}", "stra(ß|ss)e",
-    "redacted", "note", "[^a-z ]{4}", r"\n", "ranger?",
+    "FAILED", "(?i)failed", "parser range", "par[sz]er", "tests/.*py", r"x=\d+", "ключ", "(?i)ключ", "(?i)домик", "日本", "(?i)ét", "^the",
+    "end$", r"\bparser\b", "FAILED|error:", ".", "", "nowhere to be found", r"token\tend", '"q"', r"C:\\d", r"\s--\s",
+    "(FAILED.*){2}", "stra(ß|ss)e", "redacted", "note", "[^a-z ]{4}", r"\n", "ranger?",
 )  # fmt: skip
 
 ANCESTRY_SQL = "SELECT ancestor, upto, turn_from, turn_to FROM ancestry WHERE log = ? ORDER BY turn_from"
@@ -102,12 +107,16 @@ def reply(dice: random.Random, calls: list[str]) -> dict[str, Any]:
 
 def response(dice: random.Random) -> Any:
     """What a tool answered: text, parts, an object."""
-    return dice.choice([text(dice), text(dice), [{"type": "text", "text": text(dice)}], {"x": 41, "out": text(dice), "e": 1e20}])
+    return dice.choice(
+        [text(dice), text(dice), [{"type": "text", "text": text(dice)}], {"x": 41, "out": text(dice), "e": 1e20}]
+    )
 
 
 def step(archive: Archive, log: Log, dice: random.Random) -> None:
     """One operation on a log, whatever its state allows."""
     state = log.state
+    if dice.random() < 0.04 and 0 < log.reach and len(archive.logs()) < 6:  # in any state, also with calls out
+        log.fork(f"fork-{len(archive.logs())}")
     if state == "owing":
         log.tool_results([{"id": call, "content": response(dice)} for call in log.owed])
     elif state != "ready":
@@ -180,6 +189,11 @@ def drop_index(archive: Archive) -> None:
     """Take it out."""
     with archive._store.writing() as db:
         drop(db)
+
+
+def settle(archive: Archive) -> None:
+    """Fold the write-ahead log into the file."""
+    archive._store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 @contextlib.contextmanager

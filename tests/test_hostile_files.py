@@ -185,6 +185,13 @@ def utf_16(path: Path) -> None:
         db.executescript(forge.SCHEMA)
 
 
+def an_unknown_schema_format(path: Path) -> None:
+    """A number in the header that no SQLite knows; past fault: the driver's own error came out."""
+    data = bytearray(path.read_bytes())
+    data[47] = 9
+    path.write_bytes(data)
+
+
 def marks_alone(path: Path) -> None:
     """The right application_id and version over a table of something else."""
     path.unlink()
@@ -219,6 +226,7 @@ NO_LINEAGES: dict[Callable[[Path], None], str] = {
     a_newer_version: "has format 2 instead of 1: a newer exarch_sql reads it",
     an_older_version: "has format 0 instead of 1",
     utf_16: "encoding 2 instead of 1",
+    an_unknown_schema_format: "a schema that cannot be read: unsupported file format",
     marks_alone: "schema that is not ours",
     a_header_alone: "",
     dangling: "is a symbolic link to",

@@ -158,7 +158,7 @@ def check_chat(messages: list[dict[str, Any]]) -> None:
             waiting.remove(message["tool_call_id"])
             continue
         assert not waiting
-        assert message.get("content") or message.get("tool_calls")
+        assert message.get("content") is not None or message.get("tool_calls")  # chat takes an empty text, but no null
         waiting = {call["id"] for call in message.get("tool_calls", [])}
     assert not waiting
 

@@ -16,6 +16,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import forge
+import pytest
 from faulty_vfs import tally
 from test_processes import Child
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from searching import by_definition, check_all, drop_index, eager, grown, index_some
 from test_patterns_agreement import examples
 
-from exarch_sql import Archive, Refused
+from exarch_sql import Archive, BadFile, Refused
 from exarch_sql.patterns import compile_pattern
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from exarch_sql import Log
 
-SEEDS = range(6)
+SEEDS = range(4)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -97,7 +97,7 @@ def told(log: Log, texts: list[str], dice: random.Random) -> None:
 
 
 @given(examples(), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 def test_made_patterns_find_the_same_lines_by_scan_by_sieve_and_by_index(
     shared: Archive, example: tuple[str, list[str]], dice: random.Random
 ) -> None:
@@ -146,6 +146,26 @@ def test_the_hundred_oldest_are_kept_and_all_are_counted(log: Log) -> None:
     assert len(found.hits) == 100
 
 
+def test_notes_that_start_alike_are_in_index_order_wherever_they_come_from(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wider first, then the later; some of them from the index, some past it."""
+    for _ in range(6):
+        log.prompt("hay")
+        log.assistant("hay")
+    log.evict(3, 4, "needle, the first")
+    log.evict(3, 6, "needle, wider")
+    eager(monkeypatch)
+    archive = Archive(log._store)
+    archive.reindex()
+    monkeypatch.setattr("exarch_sql.search.build.ENOUGH_BYTES", 1 << 40)
+    log.evict(3, 6, "needle, rewritten")
+    log.evict(3, 8, "needle, widest")
+    found = log.grep("needle")
+    assert [hit.text.partition(", ")[2] for hit in found.hits] == ["widest", "rewritten", "wider", "the first"]
+    assert found.to_dict() == by_definition(log, "needle")
+
+
 def test_a_text_is_cut_at_200_bytes_between_characters(log: Log) -> None:
     """No character is halved, and the line is found by what lies past the cut."""
     log.prompt("日" * 100 + "needle")
@@ -170,7 +190,7 @@ def test_a_body_that_was_altered_is_never_reported(log: Log, tmp_path: Path) -> 
     log._store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(log._store.path, path)
     data = path.read_bytes()
-    assert data.count(b"needle") == 2  # the body, and the label
+    assert data.count(b'"needle"') == 1
     path.write_bytes(data.replace(b'"needle"', b'"noodle"'))
-    with Archive.open(path, readonly=True) as archive, pytest.raises(Refused.__base__, match="does not hash"):  # type: ignore[arg-type]
+    with Archive.open(path, readonly=True) as archive, pytest.raises(BadFile, match="does not hash"):
         archive.trunk.grep("noodle")

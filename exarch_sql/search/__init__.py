@@ -11,7 +11,7 @@ filters spare work, and neither may lose a hit:
 ``budget`` bounds the time; ``checking`` is what verify asks.
 """
 
-from exarch_sql.search.build import Indexed, catch_up, drop, reindex
+from exarch_sql.search.build import Indexed, catch_up, drop, drop_if_damaged, reindex
 from exarch_sql.search.grep import NOTES_SQL, SECONDS, Search, SearchWarning
 from exarch_sql.search.stretches import ANCESTRY_SQL, BODIES_SQL, WEIGHT_SQL
 from exarch_sql.search.tally import BODY_SQL, KIND_SQL
@@ -26,4 +26,4 @@ SCAN = {
     "tally.KIND_SQL": KIND_SQL,
 }
 
-__all__ = ["SCAN", "SECONDS", "Indexed", "Search", "SearchWarning", "catch_up", "drop", "reindex"]
+__all__ = ["SCAN", "SECONDS", "Indexed", "Search", "SearchWarning", "catch_up", "drop", "drop_if_damaged", "reindex"]

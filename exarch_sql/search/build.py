@@ -45,7 +45,10 @@ SELECT seq, digest, note, CASE WHEN turn IS NOT NULL THEN CAST(body AS BLOB) END
  WHERE seq > :after AND seq <= :upto ORDER BY seq"""
 ALL = (1 << 63) - 1
 HEAD_SQL = "SELECT max(seq) FROM records"
-DROP_SQL = "DROP TABLE IF EXISTS search; DROP TABLE IF EXISTS search_pages; DROP TABLE IF EXISTS search_progress"
+# Of FTS5's own tables something is left only where the table `search` itself was gone.
+DROP_SQL = """
+DROP TABLE IF EXISTS search; DROP TABLE IF EXISTS search_pages; DROP TABLE IF EXISTS search_progress;
+DROP TABLE IF EXISTS search_data; DROP TABLE IF EXISTS search_idx; DROP TABLE IF EXISTS search_config"""
 MEND_SQL = """
 CREATE TABLE IF NOT EXISTS search_data (id INTEGER PRIMARY KEY, block BLOB);
 CREATE TABLE IF NOT EXISTS search_idx (segid, term, pgno, PRIMARY KEY (segid, term)) WITHOUT ROWID;
@@ -73,28 +76,35 @@ def reindex(store: Store, progress: Callable[[int, int], None] | None = None) ->
     ``progress`` is called with the records indexed and the records there are. Raises Busy when another connection writes for
     longer than the store waits; what was built until then stays.
     """
-    why = None
     with store.held() as db:
         if db.in_transaction:
             raise Refused("the index is built in transactions of its own: leave the batch first, then reindex")
-    with store.writing() as db:
+    with store.reading() as db:
         there = index.is_there(db)
-        try:
-            _whole(db)
-        except Damaged as damage:
-            why = str(damage)
-            drop(db)
+    why: str | None = None if there else ""
+    try:
+        return _built(store, progress, why)
+    except Damaged as damage:
+        why = str(damage)
+    _discard(store)
+    return _built(store, progress, why)
+
+
+def _built(store: Store, progress: Callable[[int, int], None] | None, why: str | None) -> Indexed:
+    """Build to the end. ``why`` it is begun anew: None when it is not, empty when there was none. Raises Damaged."""
     first = reached = -1
     more = True
     while more:
         with store.writing() as db:
+            if first < 0 and (fault := _fault(db)):
+                raise Damaged(fault)
             before = _prepared(db)
             reached, more = _extended(db, before, None)
             (head,) = one(db, HEAD_SQL)
         first = before if first < 0 else first
         if progress:
             progress(reached, head)
-    return Indexed(reached, reached - first, anew=not there or why is not None, why=why)
+    return Indexed(reached, reached - first, anew=why is not None, why=why or None)
 
 
 def behind(store: Store) -> float:
@@ -126,7 +136,7 @@ def catch_up(store: Store, left: float, seconds: float, tell: Callable[[str], No
     end = time.monotonic() + min(seconds, max(low, min(high, left / SCAN_BYTES_S)))
     with store.held() as db, _without_waiting(db):
         try:
-            while time.monotonic() < end and _lazy_step(store, end, tell):
+            while _lazy_step(store, end, tell) and time.monotonic() < end:
                 pass
         except Busy:
             return
@@ -154,33 +164,52 @@ def drop(db: apsw.Connection) -> None:
 def drop_if_damaged(db: apsw.Connection) -> None:
     """Take out an index that verify would find fault with, inside no transaction."""
     with db:
-        try:
-            _whole(db)
-        except Damaged:
+        if _fault(db):
             drop(db)
+
+
+def discard(store: Store) -> None:
+    """Take out an index that a search found to be damaged, if the file can be written here and now; searches make it anew."""
+    with store.held() as db:
+        if not store.readonly and not db.in_transaction:
+            with contextlib.suppress(ExarchError), _without_waiting(db):
+                _discard(store)
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------------------
 
 
-def _whole(db: apsw.Connection) -> None:
-    """Raise Damaged unless the index is there and sound in every page, or not there at all."""
-    if index.opened(db) is not None:
-        with index.reading():
-            for fault in pages.faults(db, pages.progress(db)):
-                raise Damaged(fault)
+def _discard(store: Store) -> None:
+    with store.writing() as db:
+        drop(db)
+
+
+def _fault(db: apsw.Connection) -> str | None:
+    """What is wrong with the index in some page; None when it is sound, or not there at all.
+
+    Nothing may be dropped while an exception from a query is handled, for that keeps the query open.
+    """
+    try:
+        if index.opened(db) is not None:
+            with index.reading():
+                return next(pages.faults(db, pages.progress(db)), None)
+    except Damaged as damage:
+        return str(damage)
+    return None
 
 
 def _lazy_step(store: Store, end: float, tell: Callable[[str], None]) -> bool:
     """One transaction of building; whether there is more to do."""
-    with store.writing() as db:
-        try:
+    try:
+        with store.writing() as db:
             index.opened(db)
-        except Damaged as damage:
-            tell(f"the search index was dropped, for {damage}; searches make it anew as they go")
-            drop(db)
-        until = min(end, time.monotonic() + LAZY_STEP_SECONDS)
-        return _extended(db, _prepared(db), until)[1]
+            until = min(end, time.monotonic() + LAZY_STEP_SECONDS)
+            return _extended(db, _prepared(db), until)[1]
+    except Damaged as damage:
+        why = str(damage)
+    _discard(store)
+    tell(f"the search index was damaged ({why}), so it was dropped; searches make it anew as they go")
+    return True
 
 
 def _prepared(db: apsw.Connection) -> int:
@@ -189,7 +218,7 @@ def _prepared(db: apsw.Connection) -> int:
         for _, _, sql in optional_schema():
             db.execute(sql)
         configure(db)
-        pages.seal(db, 0, b"")
+        pages.seal(db, 0, b"", looked=True)
     return pages.progress(db).seq
 
 
@@ -207,10 +236,17 @@ def _texts(db: apsw.Connection, after: int, upto: int) -> Generator[tuple[int, b
 
 
 def _extended(db: apsw.Connection, after: int, until: float | None) -> tuple[int, bool]:
-    """Add the records past ``after``, up to the size or time of a step; the seq reached, and whether there are more."""
-    reached, digest, more = fill(db, db, after, ALL, until)
-    if reached > after:
-        pages.seal(db, reached, digest)
+    """Add the records past ``after``, up to the size or time of a step; the seq reached, and whether there are more.
+
+    Raises Damaged when FTS5 finds its tables broken, or would merge pages that are not what was written.
+    """
+    with index.reading():
+        due = pages.merge_is_due(db, SETTINGS["crisismerge"])
+        if due and (fault := _fault(db)):
+            raise Damaged(fault)
+        reached, digest, more = fill(db, db, after, ALL, until)
+        if reached > after:
+            pages.seal(db, reached, digest, looked=due)
     return reached, more
 
 

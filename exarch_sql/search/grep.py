@@ -56,7 +56,7 @@ def warn(text: str) -> None:
 
 
 class Search:
-    """One pattern to be searched for, once: ``prepare`` before a snapshot is taken, then ``run`` in it."""
+    """One pattern to be searched for, once: ``prepare`` before a snapshot is taken, ``run`` in it, ``mend`` after it."""
 
     def __init__(self, store: Store, pattern: str, seconds: float, tell: Callable[[str], None] | None) -> None:
         self._store = store
@@ -64,6 +64,7 @@ class Search:
         self._pattern = compile_pattern(pattern)
         self._tell = tell or warn
         self._tally: Tally | None = None
+        self._damaged = False
 
     def prepare(self) -> None:
         """Let the index catch up, if that pays."""
@@ -81,6 +82,11 @@ class Search:
         except Spent:
             raise self._stopped(stretches.runs, notes=turns is None) from None
 
+    def mend(self) -> None:
+        """Drop an index that was found to be damaged, if that can be done without waiting."""
+        if self._damaged:
+            build.discard(self._store)
+
     def _filtered(self, db: apsw.Connection, log: int, stretches: Stretches, *, notes: bool) -> Found:
         """The hits by way of the index, if there is one that can be used."""
         if isinstance(self._query, Nothing):
@@ -90,6 +96,7 @@ class Search:
             if usable is not None:
                 return self._found(db, log, stretches, usable, notes=notes)
         except Damaged as damage:
+            self._damaged = True
             self._tell(
                 f"the search index is damaged ({damage}), so {self._store.path} was searched without it: the answer is right, "
                 "only slower; reindex makes it anew"

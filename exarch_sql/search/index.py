@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
     from exarch_sql.search.stretches import Body
 
-PRESENT_SQL = (
-    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('search', 'search_pages', 'search_progress')"
-)
+PRESENT_SQL = """
+SELECT name FROM sqlite_schema
+ WHERE name IN ('search', 'search_data', 'search_idx', 'search_config', 'search_pages', 'search_progress')"""
+VERSION_SQL = "SELECT v FROM search_config WHERE k = 'version'"
+VERSION = (4,)  # of FTS5's format, for a table with the columns and options of part 4 of schema.sql
 DIGEST_SQL = "SELECT digest FROM records WHERE seq = ?"
 REDACTED_SQL = "SELECT target FROM records WHERE target <= :seq AND seq > :seq LIMIT 1"
 TURNS_SQL = """
@@ -39,7 +41,15 @@ SELECT d.span_from, d.span_to, d.seq, d.note
 
 Note = tuple[int, int, int, str]  # span_from, span_to, seq, note
 NAMES = tuple(name for _, name, _ in optional_schema())
-_NOT_DAMAGE = (apsw.BusyError, apsw.LockedError, apsw.InterruptError, apsw.ConnectionClosedError)
+_NOT_DAMAGE = (
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.InterruptError,
+    apsw.ConnectionClosedError,
+    apsw.FullError,
+    apsw.IOError,
+    apsw.NoMemError,
+)
 
 
 @contextlib.contextmanager
@@ -88,6 +98,8 @@ def opened(db: apsw.Connection) -> Index | None:
             return None
         if missing := [name for name in NAMES if name not in there]:
             raise Damaged(f"its table {missing[0]} is missing")
+        if (version := db.execute(VERSION_SQL).fetchone()) != VERSION:
+            raise Damaged(f"FTS5's settings say {version} for its version instead of {VERSION}")
         noted = pages.progress(db)
         row: Any = db.execute(DIGEST_SQL, (noted.seq,)).fetchone()
         if noted.seq and (row is None or row[0] != noted.digest):

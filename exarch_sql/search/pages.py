@@ -53,15 +53,27 @@ class Progress(NamedTuple):
     segments: tuple[tuple[int, int], ...]  # segid, last page
 
 
-def seal(db: apsw.Connection, seq: int, digest: bytes) -> None:
+def merge_is_due(db: apsw.Connection, most: int) -> bool:
+    """Whether FTS5 will merge segments when it writes one more, having been told to at ``most`` of one size."""
+    numbers = _varints(_structure(db)[4:])
+    levels, *_ = (next(numbers) for _ in range(3))
+    _, segments = (next(numbers), next(numbers)) if levels else (0, 0)
+    return segments + 1 >= most
+
+
+def seal(db: apsw.Connection, seq: int, digest: bytes, *, looked: bool) -> None:
     """After FTS5 has written all it had: sum what is new and note the progress, inside the same transaction.
 
-    Segments are written once; when FTS5 merged some, ids may have been used again, so all are summed.
+    Segments are written once; when FTS5 merged some, ids may have been used again, so all are summed. ``looked`` says that every
+    page was compared with its sum before: a merge copies what it reads, and a sum taken after it would vouch for damage. Raises
+    Damaged when there was a merge all the same.
     """
     old = db.execute(PROGRESS_SQL).fetchone()
     had = {segid for segid, _ in json.loads(old[2])} if old else set()
     segments = _segments(db)
     now = {segid for segid, _ in segments}
+    if not looked and (not had <= now or len(now - had) > 1):
+        raise Damaged("FTS5 merged pages before they were looked at: its settings were altered")
     if not had <= now:
         db.execute("DELETE FROM search_pages")
         had = set()
@@ -186,6 +198,16 @@ def _structure(db: apsw.Connection) -> bytes:
     if row is None or not isinstance(row[0], bytes):
         raise Damaged("FTS5's list of segments is missing")
     return row[0]
+
+
+def _varints(data: bytes) -> Iterator[int]:
+    """SQLite's variable-length integers: seven bits a byte, the highest first, the top bit of all but the last byte set."""
+    value = 0
+    for byte in data:
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            yield value
+            value = 0
 
 
 def _page_sum(id_: int, block: object, entry: Entry) -> int:
