@@ -33,7 +33,8 @@ WORDS = (
     "a", "b", "the", "--", '"q"', "\\n", "C:\\d",
 )  # fmt: skip
 PATTERNS = (
-    "FAILED", "(?i)failed", "parser range", "par[sz]er", "tests/.*py", r"x=\d+", "ключ", "(?i)ключ", "(?i)домик", "日本", "(?i)ét", "^the",
+    "FAILED", "(?i)failed", "parser range", "par[sz]er", "tests/.*py", r"x=\d+", "ключ", "(?i)ключ", "(?i)домик", "日本", "(?i)ét",
+    "^the",
     "end$", r"\bparser\b", "FAILED|error:", ".", "", "nowhere to be found", r"token\tend", '"q"', r"C:\\d", r"\s--\s",
     "(FAILED.*){2}", "stra(ß|ss)e", "redacted", "note", "[^a-z ]{4}", r"\n", "ranger?",
 )  # fmt: skip
@@ -115,7 +116,7 @@ def response(dice: random.Random) -> Any:
 def step(archive: Archive, log: Log, dice: random.Random) -> None:
     """One operation on a log, whatever its state allows."""
     state = log.state
-    if dice.random() < 0.04 and 0 < log.reach and len(archive.logs()) < 6:  # in any state, also with calls out
+    if dice.random() < 0.04 and log.reach > 0 and len(archive.logs()) < 6:  # in any state, also with calls out
         log.fork(f"fork-{len(archive.logs())}")
     if state == "owing":
         log.tool_results([{"id": call, "content": response(dice)} for call in log.owed])
