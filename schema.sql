@@ -875,7 +875,8 @@ FROM records WHERE turn IS NULL AND kind = 'redacted';
 --| CREATE TABLE search_progress (
 --|   id       INTEGER PRIMARY KEY CHECK (id = 1), -- always 1: there is one row
 --|   seq      INTEGER NOT NULL, -- every record up to this one is in the index; 0 for none
---|   digest   BLOB NOT NULL,    -- digest of that record then: the index is of this lineage, and not of its future
+--|   head     INTEGER NOT NULL, -- the newest record when it came so far: redactions up to there are reckoned with
+--|   digest   BLOB NOT NULL,    -- digest of that newest record: the index is of this lineage, and not of its future
 --|   segments TEXT NOT NULL,    -- JSON: [segid, last page] of each segment FTS5 then had
 --|   sum      INTEGER NOT NULL  -- 8 bytes of BLAKE2b over this row and FTS5's list of segments
 --| ) STRICT;

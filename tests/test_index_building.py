@@ -252,6 +252,7 @@ def test_the_schema_of_part_4_is_what_is_made_and_is_optional(archive: Archive) 
 
 def test_an_older_sqlite_reads_the_index(archive: Archive) -> None:
     """Python's own module, from 3.40 on, finds the same records by MATCH, and a lawful file."""
+    archive.new_log("all").prompt("FAILED Ключ 日本語 parser range")
     archive.reindex()
     settle(archive)
     with closing(sqlite3.connect(f"file:{archive.path}?mode=ro", uri=True)) as other:
@@ -342,3 +343,19 @@ def test_a_redaction_by_other_hands_makes_the_index_unusable(archive: Archive, t
         assert len(told) == 1
         assert "was redacted since it was made" in told[0]
         assert "search: index: record" in str(copy.verify().first)
+
+
+def test_redactions_made_before_an_index_are_no_obstacle_to_it(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A half built one has reached the redacted record, and not yet the record that says so."""
+    eager(monkeypatch)
+    turn = archive.new_log("other").prompt("a secret")
+    for number in range(20):
+        archive.trunk.note(f"number {number}")
+    archive.redact(turn.seq, reason="x", part=0)
+    monkeypatch.setattr(build, "STEP_BYTES", 1)
+    while (reached := index_some(archive, 1)) < archive.head().seq:
+        assert index_reached(archive) == reached
+    assert reached > turn.seq + 20
+    assert archive.verify(index=True).ok

@@ -41,7 +41,7 @@ SET_SQL = "INSERT INTO search (search, rank) VALUES (?, ?)"
 FLUSH_SQL = "INSERT INTO search (search) VALUES ('flush')"
 ADD_SQL = "INSERT INTO search (rowid, text) VALUES (?, ?)"
 NEXT_SQL = """
-SELECT seq, digest, note, CASE WHEN turn IS NOT NULL THEN CAST(body AS BLOB) END FROM records NOT INDEXED
+SELECT seq, note, CASE WHEN turn IS NOT NULL THEN CAST(body AS BLOB) END FROM records NOT INDEXED
  WHERE seq > :after AND seq <= :upto ORDER BY seq"""
 ALL = (1 << 63) - 1
 HEAD_SQL = "SELECT max(seq) FROM records"
@@ -218,7 +218,7 @@ def _prepared(db: apsw.Connection) -> int:
         for _, _, sql in optional_schema():
             db.execute(sql)
         configure(db)
-        pages.seal(db, 0, b"", looked=True)
+        pages.seal(db, 0, looked=True)
     return pages.progress(db).seq
 
 
@@ -228,11 +228,11 @@ def configure(db: apsw.Connection) -> None:
         db.execute(SET_SQL, (name, value))
 
 
-def _texts(db: apsw.Connection, after: int, upto: int) -> Generator[tuple[int, bytes, str | None], None, None]:
-    """What the index is built from, record by record: (seq, digest, the text or None)."""
+def _texts(db: apsw.Connection, after: int, upto: int) -> Generator[tuple[int, str | None], None, None]:
+    """What the index is built from, record by record: (seq, the text or None)."""
     rows: Any = db.execute(NEXT_SQL, {"after": after, "upto": upto})
-    for seq, digest, note, body in rows:
-        yield seq, digest, indexable(indexed_text(seq, body, note)) if note is not None or body is not None else None
+    for seq, note, body in rows:
+        yield seq, indexable(indexed_text(seq, body, note)) if note is not None or body is not None else None
 
 
 def _extended(db: apsw.Connection, after: int, until: float | None) -> tuple[int, bool]:
@@ -244,29 +244,29 @@ def _extended(db: apsw.Connection, after: int, until: float | None) -> tuple[int
         due = pages.merge_is_due(db, SETTINGS["crisismerge"])
         if due and (fault := _fault(db)):
             raise Damaged(fault)
-        reached, digest, more = fill(db, db, after, ALL, until)
+        reached, more = fill(db, db, after, ALL, until)
         if reached > after:
-            pages.seal(db, reached, digest, looked=due)
+            pages.seal(db, reached, looked=due)
     return reached, more
 
 
 def fill(
     db: apsw.Connection, made: apsw.Connection, after: int, upto: int, until: float | None = None
-) -> tuple[int, bytes, bool]:
-    """Add records of ``db`` to the index in ``made``, as one segment: (the last one's seq, its digest, whether there are more)."""
-    reached, digest, size, more = after, b"", 0, False
+) -> tuple[int, bool]:
+    """Add records of ``db`` to the index in ``made``, as one segment: the last one's seq, and whether there are more."""
+    reached, size, more = after, 0, False
     with contextlib.closing(_texts(db, after, upto)) as rows:
-        for seq, its_digest, text in rows:
+        for seq, text in rows:
             if reached > after and (size >= STEP_BYTES or (until is not None and time.monotonic() > until)):
                 more = True
                 break
             if text is not None:
                 size += len(text)
                 made.execute(ADD_SQL, (seq, text))
-            reached, digest = seq, its_digest
+            reached = seq
     if reached > after:
         made.execute(FLUSH_SQL)
-    return reached, digest, more
+    return reached, more
 
 
 @contextlib.contextmanager

@@ -63,7 +63,7 @@ def _differences(db: apsw.Connection, upto: int) -> Iterator[str]:
             reached, more = 0, True
             while more:
                 with now:
-                    reached, _, more = build.fill(db, now, reached, upto)
+                    reached, more = build.fill(db, now, reached, upto)
         except ExarchError as error:
             yield f"its text could not be read again: {error}"
             return

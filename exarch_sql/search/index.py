@@ -27,7 +27,7 @@ SELECT name FROM sqlite_schema
 VERSION_SQL = "SELECT v FROM search_config WHERE k = 'version'"
 VERSION = (4,)  # of FTS5's format, for a table with the columns and options of part 4 of schema.sql
 DIGEST_SQL = "SELECT digest FROM records WHERE seq = ?"
-REDACTED_SQL = "SELECT target FROM records WHERE target <= :seq AND seq > :seq LIMIT 1"
+REDACTED_SQL = "SELECT target FROM records WHERE target <= ? AND seq > ? LIMIT 1"
 TURNS_SQL = """
 SELECT r.seq, r.turn, CAST(r.body AS BLOB)
   FROM search AS s CROSS JOIN records AS r ON r.seq = s.rowid CROSS JOIN ancestry AS a ON a.log = :log AND a.ancestor = r.log
@@ -101,10 +101,10 @@ def opened(db: apsw.Connection) -> Index | None:
         if (version := db.execute(VERSION_SQL).fetchone()) != VERSION:
             raise Damaged(f"FTS5's settings say {version} for its version instead of {VERSION}")
         noted = pages.progress(db)
-        row: Any = db.execute(DIGEST_SQL, (noted.seq,)).fetchone()
-        if noted.seq and (row is None or row[0] != noted.digest):
-            raise Damaged(f"it was made for another record {noted.seq} than the one that is here")
-        if redacted := db.execute(REDACTED_SQL, {"seq": noted.seq}).fetchone():
+        row: Any = db.execute(DIGEST_SQL, (noted.head,)).fetchone()
+        if row is None or row[0] != noted.digest:
+            raise Damaged(f"it was made with another record {noted.head} than the one that is here")
+        if redacted := db.execute(REDACTED_SQL, (noted.seq, noted.head)).fetchone():
             raise Damaged(f"record {redacted[0]} was redacted since it was made, by other hands than ours")
         return Index(db, noted)
 

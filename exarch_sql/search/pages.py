@@ -14,6 +14,8 @@ from hashlib import blake2b
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from exarch_sql.connection import one
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -35,8 +37,11 @@ CEILING_SQL = "SELECT term, pgno FROM search_idx WHERE segid = ? AND term > ? OR
 SUMS_SQL = "SELECT id, sum FROM search_pages WHERE id >= ? AND id < ? ORDER BY id"
 ADD_SUM_SQL = "INSERT INTO search_pages (id, sum) VALUES (?, ?)"
 DROP_SUMS_SQL = "DELETE FROM search_pages WHERE id >= ? AND id < ?"
-PROGRESS_SQL = "SELECT seq, digest, segments, sum FROM search_progress WHERE id = 1"
-SET_PROGRESS_SQL = "INSERT OR REPLACE INTO search_progress (id, seq, digest, segments, sum) VALUES (1, ?, ?, ?, ?)"
+HEAD_SQL = "SELECT seq, digest FROM records ORDER BY seq DESC LIMIT 1"
+PROGRESS_SQL = "SELECT seq, head, digest, segments, sum FROM search_progress WHERE id = 1"
+SET_PROGRESS_SQL = (
+    "INSERT OR REPLACE INTO search_progress (id, seq, head, digest, segments, sum) VALUES (1, ?, ?, ?, ?, ?)"
+)
 
 Entry = tuple[bytes, int] | None  # a row of search_idx: term and pgno (page << 1 | has it an index of a long list)
 
@@ -49,7 +54,8 @@ class Progress(NamedTuple):
     """How far the index has come, and the segments it then had."""
 
     seq: int
-    digest: bytes
+    head: int  # the newest record then
+    digest: bytes  # of that
     segments: tuple[tuple[int, int], ...]  # segid, last page
 
 
@@ -61,7 +67,7 @@ def merge_is_due(db: apsw.Connection, most: int) -> bool:
     return segments + 1 >= most
 
 
-def seal(db: apsw.Connection, seq: int, digest: bytes, *, looked: bool) -> None:
+def seal(db: apsw.Connection, seq: int, *, looked: bool) -> None:
     """After FTS5 has written all it had: sum what is new and note the progress, inside the same transaction.
 
     Segments are written once; when FTS5 merged some, ids may have been used again, so all are summed. ``looked`` says that every
@@ -69,7 +75,7 @@ def seal(db: apsw.Connection, seq: int, digest: bytes, *, looked: bool) -> None:
     Damaged when there was a merge all the same.
     """
     old = db.execute(PROGRESS_SQL).fetchone()
-    had = {segid for segid, _ in json.loads(old[2])} if old else set()
+    had = {segid for segid, _ in json.loads(old[3])} if old else set()
     segments = _segments(db)
     now = {segid for segid, _ in segments}
     if not looked and (not had <= now or len(now - had) > 1):
@@ -81,7 +87,8 @@ def seal(db: apsw.Connection, seq: int, digest: bytes, *, looked: bool) -> None:
         db.execute(DROP_SUMS_SQL, _span(segid))
         db.executemany(ADD_SUM_SQL, _sums_of(db, segid))
     text = json.dumps(segments, separators=(",", ":"))
-    db.execute(SET_PROGRESS_SQL, (seq, digest, text, _progress_sum(seq, digest, text, _structure(db))))
+    head, digest = one(db, HEAD_SQL)
+    db.execute(SET_PROGRESS_SQL, (seq, head, digest, text, _progress_sum(seq, head, digest, text, _structure(db))))
 
 
 def progress(db: apsw.Connection) -> Progress:
@@ -89,10 +96,10 @@ def progress(db: apsw.Connection) -> Progress:
     row: Any = db.execute(PROGRESS_SQL).fetchone()
     if row is None:
         raise Damaged("how far it has come is not noted")
-    seq, digest, text, found = row
-    if found != _progress_sum(seq, digest, text, _structure(db)):
+    seq, head, digest, text, found = row
+    if found != _progress_sum(seq, head, digest, text, _structure(db)):
         raise Damaged("how far it has come, or its list of segments, was altered")
-    return Progress(seq, digest, tuple((segid, last) for segid, last in json.loads(text)))
+    return Progress(seq, head, digest, tuple((segid, last) for segid, last in json.loads(text)))
 
 
 def check(db: apsw.Connection, noted: Progress, trigrams: Iterable[str]) -> None:
@@ -218,9 +225,13 @@ def _page_sum(id_: int, block: object, entry: Entry) -> int:
     return _sum(struct.pack("<qqi", id_, pgno, len(term)), term, block)
 
 
-def _progress_sum(seq: int, digest: bytes, segments: str, structure: bytes) -> int:
+def _progress_sum(seq: int, head: int, digest: bytes, segments: str, structure: bytes) -> int:
     return _sum(
-        struct.pack("<qi", seq, len(digest)), digest, struct.pack("<i", len(segments)), segments.encode(), structure
+        struct.pack("<qqi", seq, head, len(digest)),
+        digest,
+        struct.pack("<i", len(segments)),
+        segments.encode(),
+        structure,
     )
 
 
