@@ -140,53 +140,57 @@ def _start(result: Result) -> Measured:
     return Measured(f"at most {shown(found)} (`{name}`)", found <= 0.120)
 
 
-APPEND_AT_FULL = """a quieter disk to begin with: the ratio moves with what else is being synced. Besides the one sync
-that both pay, an append is about 30 us of work more than the bare insert and writes 2.7 pages where that writes 1.5
-(the further ones are of the index of turns and of longer rows), so the faster the disk, the more both show. What the
-next line says helps here too."""
+APPEND_AT_FULL = """with nothing else on the disk a sync takes 0.13 ms here, and an append 0.26 ms. Half of the
+difference is one call: looking at the write-ahead log with stat before each append makes its next sync dearer by 60
+us (Linux from 6.13 on keeps finer time stamps for a file that was looked at, and so has more to write). Looking at
+the log ten times a second, at the file itself always, which costs nothing, gave 0.20 ms in the same loop: 0.67 x;
+without any look 0.70 x. The rest is 35 us of work and pages: 2.7 a commit where the bare insert writes 1.5. What
+the next line says takes another 10 us off: about 0.76 x. On a slower or busier disk the sync hides all of this, and
+the ratio was 0.8 to 0.95."""
 
-APPEND_WITHOUT_SYNC = """of 35 to 40 us, 13 are SQLite's: 6 is what the bare insert takes in the same loop, 1 goes to
-the further columns, 3 to the index of turns, 4 to the trigger that admits a record; the CHECKs are too cheap to
+APPEND_WITHOUT_SYNC = """of 35 to 40 us, 13 are SQLite's: 6 is what the bare insert takes in the same loop, 1 goes
+to the further columns, 3 to the index of turns, 4 to the trigger that admits a record; the CHECKs are too cheap to
 measure. Some 20 are Python's: JSON 4 to 6 (and 10 more for text that is not ASCII, looking for half surrogates),
 digests 2, two calls of stat 2, the label 1, and the calls between. Spelling texts with msgspec (the same bytes for
 every code point), looking for half surrogates only where UTF-8 encoding fails, and looking at the file's identity
-once a millisecond brought it to 29 us when tried: 0.2 x. For 0.5 x the whole append would have to be 12 us, less than
-SQLite's own part, trigger and index included: it is out of reach while the laws are checked by the file and every
-record stands in the index. The peers' stores, which are Python too, are the comparison that holds."""
+once a millisecond brought it to 29 us when tried: 0.2 x. For 0.5 x the whole append would have to be 12 us, less
+than SQLite's own part, trigger and index included: it is out of reach while the laws are checked by the file and
+every record stands in the index. The peers' stores, which are Python too, are the comparison that holds."""
 
-PEERS_AHEAD = """langgraph's pending writes do less: one row, without hash, chain or protocol, that no graph keeps as
-its conversation (its checkpoints, *state*, are what it reads back). Sync aside, the remedies of the line before bring
-an append about level with it."""
+PEERS_AHEAD = """langgraph's pending writes do less: one row, without hash, chain or protocol, that no graph keeps
+as its conversation (its checkpoints, *state*, are what it reads back). Sync aside, the remedies of the line before
+bring an append about level with it."""
 
-SMALL_VERIFIED = """a record costs some 20 us of Python: a third each for its quotes re-derived from the parsed body,
-its digest and fold, and what the views answer for it. Reading bodies as bytes spares an encoding and a search each;
-records and views could be checked by two processes, for one needs nothing of the other; beyond that, the loop would
-have to leave Python."""
+SMALL_VERIFIED = """a record costs 20 to 30 us of Python. Two fifths re-derive its quotes, half of which is spelling
+its body again; the rest is its digest, its fold, looking up the fold's rows, and what the views answer for it.
+Reading bodies as bytes and spelling with a fast encoder spare 5 us; records and views could be checked by two
+processes, for one needs nothing of the other; beyond that, the loop would have to leave Python."""
 
-LARGE_VERIFIED = """SHA-256 and parsing are 1.2 ms of a megabyte; the rest is spent on text as text. Reading the body
-as bytes (0.1 ms instead of 0.4), finding backslash-u and holes with RE2 on bytes (0.1 ms each instead of 0.9 and
-0.5), and comparing spellings by a fast encoder instead of `json` and two substitutions (0.4 ms instead of 10) add up
-to about 2 ms, 500 MB/s: measured piece by piece, not yet done."""
+LARGE_VERIFIED = """SHA-256 and parsing are 1.2 ms of a megabyte; the rest is spent on text as text. Reading the
+body as bytes (0.1 ms instead of 0.4), finding backslash-u and holes with RE2 on bytes (0.1 ms each instead of 0.9
+and 0.5), and comparing spellings by a fast encoder instead of `json` and two substitutions (0.4 ms instead of 10)
+add up to about 2 ms, 500 MB/s: measured piece by piece, not yet done."""
 
 VERIFY_MEMORY = """the ordered reading of `items` sorts a log's whole index, and `temp_store = MEMORY` keeps the
-sorter in memory: 126 bytes a turn. Compared in stretches of ids it would be flat; a file for temporaries would do as
-well."""
+sorter in memory: 126 bytes a turn. Compared in stretches of ids it would be flat; a file for temporaries would do
+as well."""
 
 LITERALS = """ripgrep reads 3 to 6 GB/s from the page cache, so ten times faster means 16 to 30 ms at 1 GB. Rare
-literals are answered by the index in 40 to 120 ms, most of it spent on the posting lists of trigrams that are common
-(`RUN`, `ver`): asking for the rarest few trigrams, then for the rest only where those leave too much, is what would
-bring it there. A literal that stands in every other record (`timeout`: 309,112 lines) leaves nothing to skip: every
-record is read, decoded and matched line by line, some 130 MB/s, where ripgrep's first-match-per-record needs no
-decoding; only a second process, or a native scan, would change that."""
+literals are answered by the index in 40 to 120 ms there, and in 4 to 5 at 100 MB, half of it spent on summing the
+pages of the index that are read before they are believed, and most of the rest on its posting lists: asking only
+for the few rarest trigrams of a literal would spare both. A literal that stands in every other record (`timeout`:
+309,112 lines) leaves nothing to skip: every record is read, decoded and matched line by line, some 130 MB/s, where
+ripgrep stops at a record's first match and decodes nothing; counting without decoding, or a second process, would
+change that."""
 
-SCANNED = """reading the bodies through SQLite into Python alone runs at 1.1 GB/s; parsing them is 1.4 GB/s more, RE2
-on top. As bytes rather than text, in two threads (the driver and RE2 both let go of the interpreter's lock), it would
-come near; in one it cannot."""
+SCANNED = """reading the bodies through SQLite into Python alone runs at 1.1 GB/s; parsing them is 1.4 GB/s more,
+RE2 on top. As bytes rather than text, in two threads (the driver and RE2 both let go of the interpreter's lock), it
+would come near; in one it cannot."""
 
-FILE_SIZE = """the bare table itself is 1.17 x: a page of 4,096 bytes holds one or two records of this size and wastes
-what is left. Ours adds 155 bytes a record (two hashes, the quotes, the index of turns) and, in the page, the same
-waste once more. Pages of 1,024 bytes gave 1.18 x with appends as fast and full scans a quarter slower; compression
-would do it, and the body would no longer be the text that was hashed."""
+FILE_SIZE = """the bare table itself is 1.17 x: a page of 4,096 bytes holds one or two records of this size and
+wastes what is left. Ours adds 155 bytes a record (two hashes, the quotes, the index of turns) and, in the page, the
+same waste once more. Pages of 1,024 bytes gave 1.18 x with appends as fast and full scans a quarter slower;
+compression would do it, and the body would no longer be the text that was hashed."""
 
 INDEXED_SIZE = """the index is 0.39 x the text, as it was expected to be (0.28 to 0.4); the rest is the file's own
 waste, see the line above. With pages of 1,024 bytes both together come to about 1.57 x."""
