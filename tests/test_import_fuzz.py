@@ -10,13 +10,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corpora.claude_code.session import Session, call, result, text, thinking
+from corpora.claude_code.session import Session, call, encoded, result, text, thinking
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_import_corpus import check_anthropic, check_chat, check_responses
 
 from exarch_sql import Archive
 from exarch_sql.importers import import_file
+from exarch_sql.importers.lines import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,6 +162,42 @@ def test_any_broken_bytes_are_survived(session: Session, breaks: list[tuple[floa
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, "s.jsonl")
         path.write_bytes(HEAD + data)
+        with Archive.open(Path(place, "a.exarch"), durability="normal") as archive:
+            import_file(archive, path)
+            head = archive.head()
+            assert import_file(archive, path).new_records == 0
+            assert archive.head() == head
+            check(archive)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["", "user", "tool_result", "c1-0", "\ud83d", "u0001"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["type", "id", "text", "tool_use_id", "input", "content"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(sessions(), st.lists(st.tuples(st.integers(0, 999), st.integers(0, 99), JSON), min_size=1, max_size=4))
+def test_any_field_of_any_line_may_be_of_any_shape(session: Session, changes: list[tuple[int, int, object]]) -> None:
+    """Fields are replaced, those of the message and of its blocks too: what comes of it is lawful, and never a crash."""
+    rows = [line for line in session.lines if line.startswith(b"{") and line.endswith(b"}") and b"\xff" not in line]
+    objects = [parse(line).objects[0] for line in rows if parse(line).objects]
+    for where, which, value in changes if objects else ():
+        line = objects[where % len(objects)]
+        message = line.get("message")
+        holders = [line, *([message] if isinstance(message, dict) else [])]
+        content = message.get("content") if isinstance(message, dict) else None
+        holders += [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+        holder = holders[which % len(holders)]
+        if holder:
+            holder[sorted(holder)[which % len(holder)]] = value
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place, "s.jsonl")
+        path.write_bytes(HEAD + b"".join(encoded(line) + b"\n" for line in objects))
         with Archive.open(Path(place, "a.exarch"), durability="normal") as archive:
             import_file(archive, path)
             head = archive.head()

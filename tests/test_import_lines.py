@@ -14,6 +14,11 @@ from exarch_sql.errors import Refused
 from exarch_sql.importers.detect import EMPTY, detect
 from exarch_sql.importers.lines import KEPT_BYTES, lines, parse
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text("abc", max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("abc", max_size=5), inner, max_size=2),
+    max_leaves=4,
+)
 WHOLE = b'{"type":"user","uuid":"u1","n":18446744073709551615}'
 
 
@@ -52,6 +57,7 @@ def test_the_whole_half_of_a_broken_line_is_taken_and_the_line_is_kept() -> None
         (b"\xff\xfe\x00", "invalid UTF-8"),
         (b"\x00\x00\x00", "no JSON"),
         (b'{"a":' * 100_000, "no JSON"),
+        (b'{"a":' + b"[" * 600 + b"]" * 600 + b"}", "nested too deep"),
         (b"1" * 5000, "no JSON"),
     ],
 )
@@ -157,3 +163,21 @@ def test_what_no_known_program_wrote_is_refused_with_what_is_taken(head: bytes) 
     """The refusal names what would work."""
     with pytest.raises(Refused, match=r"claude-code|open it as an archive"):
         detect(head)
+
+
+@given(st.dictionaries(st.sampled_from(["type", "sessionId", "uuid", "parentUuid", "messages", "info"]), JSON))
+def test_any_object_is_told_or_refused(line: dict[str, object]) -> None:
+    """A list in place of a type raised a TypeError."""
+    try:
+        name = detect(json.dumps(line).encode())
+    except Refused as refusal:
+        assert "claude-code" in str(refusal)  # noqa: PT017  (either way is right; only a bare error is not)
+    else:
+        assert name
+
+
+@pytest.mark.parametrize("type_", [["user"], {"a": 1}, None, 7, True])
+def test_a_first_line_of_an_odd_type_is_refused_once_and_clearly(type_: object) -> None:
+    """Nothing of it says which program wrote it."""
+    with pytest.raises(Refused, match="no transcript of a known program"):
+        detect(json.dumps({"type": type_, "sessionId": "s"}).encode())

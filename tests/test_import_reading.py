@@ -7,15 +7,17 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 from corpora.claude_code.session import Session, call, result, text, thinking
 
+from exarch_sql.errors import Refused
 from exarch_sql.importers.claude_code import ClaudeCode
-from exarch_sql.importers.claude_thread import ABSENT
-from exarch_sql.importers.steps import Compaction, Prompt, Reply, Results, Rewind, Steer, Step, Tie, Witness
+from exarch_sql.importers.claude_thread import ABSENT, LATE_RESPONSES
+from exarch_sql.importers.steps import Compaction, Prompt, Reply, Results, Rewind, Steer, Step, Tie, Waiting, Witness
 
 if TYPE_CHECKING:
     import io
@@ -153,32 +155,92 @@ class TestLateAndMissingResults:
         session.reply("m3", text("done"))
         assert told(read(session, tmp_path))[1:] == ["reply(c1,c2)", "results(c1,c2)", "reply()", "reply()"]
 
-    def test_a_result_far_down_the_file_is_fetched(self, session: Session, tmp_path: Path) -> None:
-        """Not even past other responses and prompts is a result lost, and it is recorded once."""
-        session.reply("m1", call("c1"), call("c2"))
+    def test_a_result_far_down_the_file_still_belongs_to_its_call(self, session: Session, tmp_path: Path) -> None:
+        """So many responses may begin before it; words said meanwhile wait for it, and it is recorded once."""
+        session.reply("m0", call("c1"), call("c2"))
         session.results(result("c1"))
-        session.reply("m2", text("meanwhile"))
-        session.user("and the docs")
-        session.reply("m3", text("done"))
+        session.user("<task-notification>noted</task-notification>")
+        for n in range(1, LATE_RESPONSES + 1):
+            session.reply(f"m{n}", text("meanwhile"))
         session.results(result("c2", "late but here"))
         steps = read(session, tmp_path)
-        assert told(steps)[1:] == ["reply(c1,c2)", "results(c1,c2)", "reply()", "prompt and the docs", "reply()"]
+        assert told(steps)[1:4] == [
+            "reply(c1,c2)",
+            "results(c1,c2)",
+            "steer/notice <task-notification>noted</task-notification>",
+        ]
+        assert told(steps)[4:] == ["reply()"] * LATE_RESPONSES
         assert "late but here" in json.dumps([s.messages for s in steps if isinstance(s, Results)])
         assert witnesses(steps, "error") == []
 
+    @pytest.mark.parametrize("way", ["too many responses", "words and a response to them"])
     def test_a_call_without_a_result_is_answered_by_a_stated_placeholder(
-        self, session: Session, tmp_path: Path
+        self, session: Session, tmp_path: Path, way: str
     ) -> None:
-        """A turn is whole (L4): a killed session's call gets a result that says there is none."""
-        session.reply("m1", call("c1"), call("c2"))
+        """A turn is whole (L4): a killed session's call gets a result that says there is none; one that comes is kept."""
+        session.reply("m0", call("c1"), call("c2"))
         session.results(result("c1"))
-        session.user("start over")
-        session.reply("m2", text("done"))
+        if way == "too many responses":
+            for n in range(1, LATE_RESPONSES + 2):
+                session.reply(f"m{n}", text("on"))
+        else:
+            session.user("start over")
+            session.reply("m1", text("done"))
+        session.results(result("c2", "much too late"))
         steps = read(session, tmp_path)
-        assert told(steps)[1:] == ["reply(c1,c2)", "results(c1,c2)", "prompt start over", "reply()"]
+        assert told(steps)[1:3] == ["reply(c1,c2)", "results(c1,c2)"]
+        if way != "too many responses":
+            assert told(steps)[3:] == ["prompt start over", "reply()"]
         results = next(step for step in steps if isinstance(step, Results))
         assert results.absent == ("c2",)
         assert ABSENT in json.dumps(results.messages[-1])
+        assert [body["unawaited-result"] for body in witnesses(steps, "error")] == ["c2"]
+        assert "much too late" in json.dumps(witnesses(steps, "error"))
+
+    def test_words_typed_while_a_call_is_open_wait_for_its_result(self, session: Session, tmp_path: Path) -> None:
+        """Answered by a placeholder there, the call's real result and the words after it were refused, and lost."""
+        session.reply("m1", call("c1"))
+        session.user("wait, look at the lexer")
+        first = read(session, tmp_path)
+        assert told(first)[1:] == ["reply(c1)"]
+        (waiting,) = [step for step in first if isinstance(step, Waiting)]
+        assert (waiting.words, waiting.voice) == ("wait, look at the lexer", "user")
+        session.results(result("c1"))
+        session.user("and also at the docs")
+        session.reply("m2", text("done"))
+        steps = read(session, tmp_path)
+        assert told(steps)[1:] == [
+            "reply(c1)", "results(c1)", "steer wait, look at the lexer", "steer and also at the docs", "reply()",
+        ]  # fmt: skip
+        assert [step for step in steps if isinstance(step, Waiting)] == []
+
+    def test_words_typed_while_a_response_streams_do_not_cost_its_results(
+        self, session: Session, tmp_path: Path
+    ) -> None:
+        """The response goes on under the same id: it was not begun by the words."""
+        session.reply("m1", call("c1"))
+        session.user("wait")
+        session.reply("m1", call("c2"))
+        session.results(result("c1"), result("c2"))
+        assert told(read(session, tmp_path))[1:] == [
+            "reply(c1)", "results(c1)", "steer wait", "reply(c2)", "results(c2)",
+        ]  # fmt: skip
+
+    def test_going_back_to_before_a_call_ends_the_wait(self, session: Session, tmp_path: Path) -> None:
+        """A killed session is resumed from before the call that hung; nothing will answer it."""
+        back_to = session.last
+        session.reply("m1", call("c1"))
+        session.user("try another way", parent=back_to)
+        steps = read(session, tmp_path)
+        assert told(steps)[1:] == ["reply(c1)", "results(c1)", "rewind", "prompt try another way"]
+
+    def test_a_call_without_an_id_is_not_waited_for(self, session: Session, tmp_path: Path) -> None:
+        """No result can name it."""
+        session.reply("m1", call("c1") | {"id": None}, call("c2"))
+        session.results(result("c2"))
+        session.reply("m2", text("done"))
+        steps = read(session, tmp_path)
+        assert told(steps)[1:] == ["reply(m1,c2)", "results(m1,c2)", "reply()"]
 
     def test_at_the_end_of_the_file_calls_stay_owed(self, session: Session, tmp_path: Path) -> None:
         """The file may grow: answering now would contradict what comes."""
@@ -298,23 +360,68 @@ class TestWhatTheUserSaid:
         assert told(steps)[1:] == ["reply()", "prompt next", "reply()"]
         assert len(witnesses(steps, "note")) == 4
 
-    def test_a_queued_command_of_the_program_is_not_steering(self, session: Session, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("words", ["/mcp", "/model haiku", "/project:review", " /mcp__git__log x"])
+    def test_a_queued_command_of_the_program_is_not_steering(
+        self, session: Session, tmp_path: Path, words: str
+    ) -> None:
         """``/mcp`` runs beside the session; if the model is shown a command, a line of its own says so."""
         session.reply("m1", call("c1"))
-        session.queue("enqueue", "/mcp")
+        session.queue("enqueue", words)
         session.queue("remove")
         session.results(result("c1"))
-        assert told(read(session, tmp_path))[1:] == ["reply(c1)", "results(c1)"]
+        steps = read(session, tmp_path)
+        assert told(steps)[1:] == ["reply(c1)", "results(c1)"]
+        assert words in json.dumps(witnesses(steps, "note"))
 
-    def test_a_removed_text_at_the_end_of_the_file_is_undecided(self, session: Session, tmp_path: Path) -> None:
-        """A line of its own may still say it; recording it now could say it twice."""
+    @pytest.mark.parametrize("words", ["/etc/hosts is wrong", "/ is full", "/path.py fails", "//comment"])
+    def test_queued_words_that_only_begin_like_a_command_are_steering(
+        self, session: Session, tmp_path: Path, words: str
+    ) -> None:
+        """They were taken for commands and reached no turn."""
+        session.reply("m1", call("c1"))
+        session.queue("enqueue", words)
+        session.queue("remove", words)
+        session.results(result("c1"))
+        assert told(read(session, tmp_path))[1:] == ["reply(c1)", "results(c1)", f"steer {words}"]
+
+    @pytest.mark.parametrize("then", ["nothing", "line", "attachment", "attachment before"])
+    def test_a_removed_text_at_the_end_of_the_file_is_said_and_a_longer_file_does_not_say_it_again(
+        self, session: Session, tmp_path: Path, then: str
+    ) -> None:
+        """The file may be the last there is. Whatever says the words again before the next response is their copy."""
         session.reply("m1", call("c1"))
         session.results(result("c1"))
         session.queue("enqueue", "only the red ones")
+        attachment = {"type": "queued_command", "prompt": "only the red ones"}
+        if then == "attachment before":
+            session.line("attachment", attachment=attachment)
         session.queue("remove")
+        if then == "line":
+            session.user("only the red ones")
+        elif then == "attachment":
+            session.line("attachment", attachment=attachment)
         reader = ClaudeCode(session.write(tmp_path / "s.jsonl"))
-        assert told(list(reader.steps()))[-1] == "results(c1)"
-        assert reader.pending == 1
+        assert told(list(reader.steps()))[1:] == ["reply(c1)", "results(c1)", "steer only the red ones"]
+        assert (reader.pending, reader.copies) == (0, int(then in ("line", "attachment")))
+
+    def test_an_image_beside_removed_words_is_not_lost_with_their_copy(self, session: Session, tmp_path: Path) -> None:
+        """The queue names the words alone; the line that repeats them has the image."""
+        session.reply("m1", call("c1"))
+        session.results(result("c1"))
+        session.queue("enqueue", "like this")
+        session.queue("remove")
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+        session.user([text("like this"), image])
+        steers = [step for step in read(session, tmp_path) if isinstance(step, Steer)]
+        assert [[part["type"] for part in step.message["parts"]] for step in steers] == [["text"], ["blob"]]
+
+    def test_a_queued_text_of_several_blocks_is_said(self, session: Session, tmp_path: Path) -> None:
+        """An attachment's prompt is text, or blocks like a message's."""
+        session.reply("m1", call("c1"))
+        session.results(result("c1"))
+        blocks = [text("like"), text("this")]
+        session.line("attachment", attachment={"type": "queued_command", "prompt": blocks})
+        assert told(read(session, tmp_path))[-1] == "steer like this"
 
     def test_a_local_command_is_a_note(self, session: Session, tmp_path: Path) -> None:
         """``/exit`` and what it printed never reached the model."""
@@ -538,22 +645,74 @@ class TestDamage:
         assert told(list(reader.steps()))[1:] == ["reply(c1)", "results(c1)", "reply()"]
         assert reader.copies == 3
 
+    def test_lines_that_redaction_gave_one_uuid_are_all_read(self, session: Session, tmp_path: Path) -> None:
+        """Ids made equal tell nothing, so what a line says and when decides; a copy, in all equal, is still one.
+
+        Nor is such an id a place to go back to: every prompt seemed to hang on the first line.
+        """
+        for words_ in ("first", "second", "yes", "yes"):
+            session.user(words_)
+            session.reply(f"m{len(session.lines)}", text("ok"))
+        ids = re.compile(rb'"(uuid|parentUuid)": "u\d+"')
+        session.lines = [ids.sub(rb'"\1": "REDACTED"', line) for line in session.lines]
+        session.lines += session.lines[3:6]
+        reader = ClaudeCode(session.write(tmp_path / "s.jsonl"))
+        steps = list(reader.steps())
+        prompts = ["fix the parser", "first", "second", "yes", "yes"]
+        assert [step for step in told(steps) if step != "reply()"] == [f"prompt {words_}" for words_ in prompts]
+        assert reader.copies == 3
+        assert len({step.key for step in steps if isinstance(step, Prompt)}) == 5
+
+    def test_equal_lines_without_a_uuid_are_each_read(self, session: Session, tmp_path: Path) -> None:
+        """Two entries can leave the queue in one moment."""
+        session.reply("m1", call("c1"))
+        session.results(result("c1"))
+        for words_ in ("one", "two"):
+            session.queue("enqueue", words_)
+        session.queue("remove")
+        session.lines.append(session.lines[-1])
+        assert told(read(session, tmp_path))[-2:] == ["steer one", "steer two"]
+
+    @pytest.mark.parametrize("content", [{"text": "hello there"}, 7, True, [["hello", "there"]]])
+    def test_content_of_no_known_shape_is_kept_as_text(self, session: Session, tmp_path: Path, content: object) -> None:
+        """An object in place of text was dropped without a trace."""
+        session.line("user", message={"role": "user", "content": content})
+        expected = content[0] if isinstance(content, list) else content
+        assert told(read(session, tmp_path))[-1] == "prompt " + json.dumps(expected, separators=(",", ":"))
+
+    def test_messages_of_no_session_are_refused(self, tmp_path: Path) -> None:
+        """They were read and recorded nowhere. A file whose first lines name none may still grow, and counts them."""
+        path = tmp_path / "s.jsonl"
+        path.write_bytes(b'{"type":"summary","summary":"x","leafUuid":"u"}\n')
+        reader = ClaudeCode(path)
+        assert (list(reader.steps()), reader.pending) == ([], 1)
+        path.write_bytes(b'{"type":"user","uuid":"u","message":{"content":"hello"}}\n')
+        with pytest.raises(Refused, match="names no session"):
+            list(ClaudeCode(path).steps())
+
 
 class TestGrowth:
     """A longer copy of a file says the same first."""
 
     def test_every_cut_of_a_session_is_the_beginning_of_the_whole(self, tmp_path: Path) -> None:
-        """Cut between any two lines, the steps are those of the whole session, but for the unfinished response."""
+        """Cut between any two lines, what makes and moves turns is that of the whole, but for the unfinished response.
+
+        Records for eyes are the same too, but those behind words that wait come before them.
+        """
         session = eventful()
         whole = [finished(step) for step in read(session, tmp_path)]
+        turns = [step for step in whole if not isinstance(step, Witness)]
         for upto in range(1, len(session.lines)):
-            part = [finished(step) for step in read(session, tmp_path, upto)]
-            grown = [n for n, (a, b) in enumerate(zip(part, whole, strict=False)) if a != b and isinstance(a, Reply)]
+            steps = [finished(step) for step in read(session, tmp_path, upto) if not isinstance(step, Waiting)]
+            part = [step for step in steps if not isinstance(step, Witness)]
+            grown = [n for n, (a, b) in enumerate(zip(part, turns, strict=False)) if a != b and isinstance(a, Reply)]
             sure = grown[0] if grown else len(part)
-            assert part[:sure] == whole[:sure], upto
+            assert part[:sure] == turns[:sure], upto
             if grown:
-                assert part[sure].key == whole[sure].key
-                assert part[sure].message["parts"] == whole[sure].message["parts"][: len(part[sure].message["parts"])]
+                assert part[sure].key == turns[sure].key
+                assert part[sure].message["parts"] == turns[sure].message["parts"][: len(part[sure].message["parts"])]
+            seen = [step for step in steps if isinstance(step, Witness) and step.kind != "usage"]
+            assert [step for step in seen if step not in whole] == [], upto
 
     def test_a_cut_inside_a_line_says_what_the_lines_before_say(self, tmp_path: Path) -> None:
         """A snapshot is taken at any byte."""

@@ -2,17 +2,20 @@
 
 The program writes what it does as it does it: the blocks of one response on lines of their own, results between them
 as tools finish, words of the user wherever they were typed. A log takes whole turns. So a thread gathers one response
-with all that came while it was the newest (its *stretch*) and hands it on when something closes it: the next response,
-a person's words, a compaction, the end of the file. A stretch whose calls are not all answered waits one response
-longer, for results do come late; then whatever is missing is looked for further down the file, and a call that has no
-result anywhere is answered by ``ABSENT``.
+with all that came while it was the newest (its *stretch*) and closes it when something else begins: the next response,
+a person's words, a compaction. A closed stretch is handed on once all its calls have results, and the ones behind it
+wait their turn. Results do come late, so it waits while up to ``LATE_RESPONSES`` more responses begin. Then a call
+without a result is answered by ``ABSENT``; sooner, if the user broke the work off or went back to before it, or if a
+person spoke after the call and a response to that began, for no model is asked anything while a call has no result.
 
-What was handed on at the end of a file is what a longer file hands on first: nothing is decided there that a later
-line could decide otherwise, except where an ``unfinished`` response ends.
+Nothing is decided by what is *not* in the file, for the file may grow. At its end an oldest response still owed
+results is recorded as owing, and what stands behind it waits; so reading a longer copy gives the same turns and then
+more. The one exception is a response that ends the file ``unfinished`` and turns out to be longer.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -30,24 +33,24 @@ from exarch_sql.importers.steps import (
     Steer,
     Step,
     Voice,
+    Waiting,
     Witness,
     WitnessKind,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from exarch_sql.answers import Message
 
 ABSENT = "[EXARCH // No result: the transcript holds none for this call.]"
+LATE_RESPONSES = 8  # so many may begin before a result that one before them waits for
+_CLOSING: tuple[Voice, ...] = ("user", "shell", "interrupt", "summary")
 
 
 class Said(msgspec.Struct):
     """Words that reach the model, not yet placed.
 
-    ``line`` is their line's number, ``after`` that of the line they answer. ``unsure`` marks words that a later line
-    decides on: a ``command`` is the user's prompt only if the model is shown its text, a ``queued`` text is said here
-    only if no line of its own says it. ``otherwise`` is what stands in place of a command that was none.
+    ``line`` is their line's number, ``after`` that of the line they answer. ``unsure`` marks a command: the user's
+    prompt only if a later line shows that the model was given its text; ``otherwise`` stands in its place if not.
     """
 
     voice: Voice
@@ -57,7 +60,7 @@ class Said(msgspec.Struct):
     at_ms: int | None
     line: int
     after: int | None = None
-    unsure: Literal["command", "queued"] | None = None
+    unsure: bool = False
     otherwise: Witness | None = None
 
 
@@ -87,8 +90,11 @@ class _Stretch:
         self.waiting: dict[str, list[str]] = {}  # id in the file to the names of its calls that have no result
         self.got: dict[str, Object] = {}
         self.got_at_ms: int | None = None
+        self.absent: tuple[str, ...] = ()
         self.usage: Object | None = None
+        self.passed = False  # whether a person, or a compaction, has spoken since
         self.tail: _Items = []
+        self._message: Message | None = None
 
     @property
     def owes(self) -> bool:
@@ -98,19 +104,25 @@ class _Stretch:
     def add(self, blocks: list[Object]) -> None:
         """More blocks of the response. A call added after all results were in is waited for again."""
         for block in blocks:
-            if block.get("type") != "tool_use":
+            if block.get("type") == "tool_use":
+                self._call(block)
+            else:
                 self.blocks.append(block)
-                continue
-            if self.calls and not self.owes:
-                self.tail.remove(_RESULTS)
-            call = id_of(block, "id") or self.name
-            name, again = call, 1
-            while name in self.calls:
-                again += 1
-                name = f"{call}#{again}"
-            self.calls[name] = call
-            self.waiting.setdefault(call, []).append(name)
-            self.blocks.append({"input": {}, **block, "id": name, "name": text_of(block, "name") or "unnamed"})
+
+    def _call(self, block: Object) -> None:
+        """One more call. One without an id is answered at once: no result can name it."""
+        call = id_of(block, "id")
+        name, again = call or self.name, 1
+        while name in self.calls:
+            again += 1
+            name = f"{call or self.name}#{again}"
+        if call and _RESULTS in self.tail:
+            self.tail.remove(_RESULTS)
+        self.calls[name] = call
+        self.blocks.append({"input": {}, **block, "id": name, "name": text_of(block, "name") or "unnamed"})
+        self.waiting.setdefault(call, []).append(name)
+        if not call:
+            self._settle(call)
 
     def take(self, call: str, block: Object, at_ms: int | None) -> bool:
         """A result for one of the waiting calls; False when none waits under that id."""
@@ -121,16 +133,39 @@ class _Stretch:
         if not names:
             del self.waiting[call]
         self.got_at_ms = at_ms if self.got_at_ms is None else self.got_at_ms
+        self._answered()
         return True
 
-    def keep_calls(self, made: set[str]) -> None:
-        """Forget calls the message does not make: a block no provider would have sent stands in it as text."""
-        if self.calls.keys() <= made:
-            return
-        self.calls = {name: call for name, call in self.calls.items() if name in made}
-        waiting = {call: [name for name in names if name in made] for call, names in self.waiting.items()}
-        self.waiting = {call: names for call, names in waiting.items() if names}
-        self.tail = [item for item in self.tail if item is not _RESULTS or self.calls]
+    def settle(self) -> None:
+        """No result is waited for any longer: calls without one are answered by saying so."""
+        for call in list(self.waiting):
+            self._settle(call)
+
+    def _settle(self, call: str) -> None:
+        names = self.waiting.pop(call)
+        self.absent += tuple(names)
+        for name in names:
+            self.got[name] = {"content": ABSENT}
+        self._answered()
+
+    def _answered(self) -> None:
+        if self.calls and not self.owes and _RESULTS not in self.tail:
+            self.tail.append(_RESULTS)
+
+    def message(self) -> Message:
+        """The whole response, once it is. Calls it does not make are forgotten: no provider would have sent such a block."""
+        if self._message is not None:
+            return self._message
+        self._message = message = one_message("assistant", self.blocks)
+        made = {part["id"] for part in message["parts"] if part["type"] == "tool_call"}
+        if not self.calls.keys() <= made:
+            self.calls = {name: call for name, call in self.calls.items() if name in made}
+            waiting = {call: [name for name in names if name in made] for call, names in self.waiting.items()}
+            self.waiting = {call: names for call, names in waiting.items() if names}
+            self.absent = tuple(name for name in self.absent if name in made)
+            self.tail = [item for item in self.tail if item is not _RESULTS or self.calls]
+            self._answered()
+        return message
 
     def in_order(self) -> tuple[_Items, list[Said]]:
         """The tail with words said before the results put after them, and the words that still wait for results."""
@@ -145,36 +180,39 @@ class _Stretch:
 class Thread:
     """The state of one thread.
 
-    ``steps`` is where finished steps go. ``look_ahead`` finds a call's result further down the file. ``pending`` counts
-    what the end of the file left undecided; ``trigger`` is that of a compaction whose summary is still to come.
+    ``steps`` is where finished steps go. ``pending`` counts what the end of the file left undecided; ``trigger`` is
+    that of a compaction whose summary is still to come.
     """
 
-    def __init__(self, name: str, steps: list[Step], look_ahead: Callable[[str], Object | None]) -> None:
+    def __init__(self, name: str, steps: list[Step]) -> None:
         self.name = name
         self.steps = steps
         self.pending = 0
         self.trigger: str | None = None
-        self._look_ahead = look_ahead
-        self._now = _Stretch()
-        self._before: _Stretch | None = None  # the response before, when it is still owed results
-        self._later: list[Said] = []  # ... and what was said while it was
+        self._open = [_Stretch()]  # not handed on yet, oldest first; the last one is being gathered
         self._responses: dict[str, int] = {}
         self._turns: list[tuple[int, str, bool]] = []  # line, key, whether a reply
         self._waits = False  # a reply is waited for: the newest turn may be steered
         self._in_work = False  # ... because results came in
         self._stopped = False  # ... but the work was broken off
-        self._undecided = False  # whether a command waits for the line that decides on it
-        self._early: set[str] = set()  # calls whose results were looked for ahead
+        self._command: Said | None = None  # waits for the line that decides on it
+        self._removed: Counter[str] = Counter()  # words said by leaving the queue, since the newest response began
+        self._attached: Counter[str] = Counter()  # ... and by an attachment, which is the same words leaving the queue
+
+    @property
+    def _now(self) -> _Stretch:
+        return self._open[-1]
 
     # -- what a line brings
 
     def response(self, response: str, blocks: list[Object], at_ms: int | None, line: int) -> None:
         """Blocks of a response: of the one being gathered, or, under another id, of the next."""
-        self.decide(shown=True)
         if self._now.response != response:
-            self._close(settled=False)
+            self.decide(shown=True)
+            self._removed.clear()
+            self._attached.clear()
             run = self._responses[response] = self._responses.get(response, 0) + 1
-            self._now = _Stretch(response, response + (f"#{run}" if run > 1 else ""), at_ms, line)
+            self._begin(_Stretch(response, response + (f"#{run}" if run > 1 else ""), at_ms, line))
         self._now.add(blocks)
 
     def usage(self, usage: Object) -> None:
@@ -182,41 +220,40 @@ class Thread:
         self._now.usage = usage
 
     def result(self, block: Object, at_ms: int | None, line: Object) -> None:
-        """The result of a call, of the response being gathered or of the one before."""
+        """The result of a call, of the oldest response that waits for it."""
         call = id_of(block, "tool_use_id")
-        for stretch in (self._before, self._now):
-            if stretch is None or not stretch.take(call, block, at_ms):
-                continue
-            if not stretch.owes and stretch is self._before:
-                self._settle(stretch)
-            elif not stretch.owes:
-                stretch.tail.append(_RESULTS)
-            return
-        if call not in self._early:
+        if any(stretch.take(call, block, at_ms) for stretch in self._open):
+            self._drain()
+        else:
             key = f"cc:unawaited:{call}:{line_key(line)}"
             self.witness("error", {"unawaited-result": call} | kept(line), key, at_ms)
 
     def say(self, said: Said) -> None:
         """Words on a line of their own. Those of a person, a summary or an interrupt close what was before."""
-        self.unsay(said.words)
         self.decide(shown=said.voice == "meta")
-        self._undecided = said.unsure == "command"
+        self._command = said if said.unsure else None
+        if said.voice == "interrupt":
+            self._settle(0)
+        elif said.voice == "user":
+            self._settle(said.after)
         self._push(said)
-        if said.voice in ("user", "interrupt", "summary"):
-            self._close(settled=True)
+        if said.voice in _CLOSING:
+            self._begin(_Stretch())
 
-    def queue(self, said: Said) -> None:
-        """Words the program took into the running work; a line of their own may still say them."""
+    def remove(self, said: Said) -> None:
+        """Words that left the queue for the running work: said here, unless an attachment has said them already."""
+        if not _took(self._attached, said.words):
+            self._removed[said.words] += 1
+            self._push(said)
+
+    def attach(self, said: Said) -> None:
+        """Words that left the queue, as the model was shown them."""
+        self._attached[said.words] += 1
         self._push(said)
 
-    def unsay(self, words: str) -> None:
-        """Drop a queued text: a line of its own says it, or it was taken back."""
-        for tail in (self._later, self._now.tail):
-            for at, item in enumerate(tail):
-                if isinstance(item, Said) and item.unsure == "queued" and item.words == words:
-                    del tail[at]
-                    self._drain()
-                    return
+    def was_removed(self, words: str) -> bool:
+        """Whether these words were said when they left the queue, so that their own line repeats them; asked once."""
+        return _took(self._removed, words)
 
     def witness(self, kind: WitnessKind, body: dict[str, Any], key: str, at_ms: int | None) -> None:
         """A record for eyes, in its place."""
@@ -230,12 +267,34 @@ class Thread:
         """The program broke the work off: the next words of the user are a prompt."""
         self._push(_STOPPED)
 
+    def decide(self, *, shown: bool) -> None:
+        """A command's text was shown to the model, and it is a prompt; or it was not, and it is a note."""
+        command, self._command = self._command, None
+        if command is None:
+            return
+        command.unsure = False
+        if shown:
+            self._settle(command.after)
+            self._begin(_Stretch())
+        elif command.otherwise is not None:
+            tail = self._now.tail
+            tail[next(at for at, item in enumerate(tail) if item is command)] = command.otherwise
+        self._drain()
+
     def finish(self) -> None:
-        """The file ends. What it leaves open stays open, for it may grow."""
-        if self._before is not None:
-            self.pending += 1
-        else:
-            self._hand_on(self._now, ended=True)
+        """The file ends. What a longer one could decide otherwise waits for it; of words that wait, a note is kept."""
+        head, *behind = self._open
+        rest = self._hand_on(head, ended=not behind)
+        for stretch in behind:
+            self.pending += bool(stretch.blocks)
+            rest += stretch.tail
+        for item in rest:
+            if isinstance(item, Step):
+                self.steps.append(item)
+            elif isinstance(item, Said):
+                self.pending += 1
+                if item.words:
+                    self.steps.append(_waiting(self.name, item))
 
     # -- closing a stretch
 
@@ -243,9 +302,40 @@ class Thread:
         self._now.tail.append(item)
         self._drain()
 
+    def _begin(self, stretch: _Stretch) -> None:
+        """Close what was gathered and gather anew: a response, or, with none, what a person's words begin."""
+        if stretch.response is None:
+            for earlier in self._open:
+                earlier.passed = True
+            if self._now.response is None:
+                return
+        if self._now.blocks:
+            self._now.message()
+        if self._now.response is None and not self._now.tail:
+            self._open.pop()
+        self._open.append(stretch)
+        if stretch.response is not None:
+            self._give_up(stretch.response)
+        self._drain()
+
+    def _give_up(self, response: str) -> None:
+        """A response begins: results waited for too long, or asked past, are waited for no longer."""
+        begun = [stretch for stretch in self._open if stretch.response is not None]
+        for at, stretch in enumerate(begun, 1):
+            if len(begun) - at > LATE_RESPONSES or (stretch.passed and stretch.response != response):
+                stretch.settle()
+
+    def _settle(self, after: int | None) -> None:
+        """The work of responses that began after this line is over, whatever they still wait for."""
+        for stretch in self._open:
+            if after is not None and stretch.line > after:
+                stretch.settle()
+
     def _drain(self) -> None:
-        """Without a response there is nothing to wait for but a word not yet decided."""
-        if self._now.response is None:
+        """Hand on what is closed and whole; without a response there is nothing to wait for but a command's fate."""
+        while len(self._open) > 1 and not self._open[0].owes:
+            self._hand_on(self._open.pop(0))
+        if len(self._open) == 1 and self._now.response is None:
             tail = self._now.tail
             sure = next((at for at, item in enumerate(tail) if _unsure(item)), len(tail))
             ready = tail[:sure]
@@ -253,74 +343,27 @@ class Thread:
             for item in ready:
                 self._place(item)
 
-    def decide(self, *, shown: bool) -> None:
-        """A command's text was shown to the model, and it is a prompt; or it was not, and it is a note."""
-        if self._undecided:
-            self._undecided = False
-            for at, item in enumerate(self._now.tail):
-                if isinstance(item, Said) and item.unsure == "command":
-                    item.unsure = None
-                    if not shown and item.otherwise is not None:
-                        self._now.tail[at] = item.otherwise
-            self._drain()
-
-    def _close(self, *, settled: bool) -> None:
-        """Hand on what was gathered. ``settled``: no result is waited for any longer."""
-        if self._before is not None:
-            self._settle(self._before)
-        self._hand_on(self._now)
-        if settled and self._before is not None:
-            self._settle(self._before)
-        self._now = _Stretch()
-
-    def _hand_on(self, stretch: _Stretch, *, ended: bool = False) -> None:
+    def _hand_on(self, stretch: _Stretch, *, ended: bool = False) -> _Items:
+        """A stretch's steps, in order; what of it has to wait."""
         if stretch.blocks:
             self._reply(stretch, ended)
         tail, later = stretch.in_order()
         for at, item in enumerate(tail):
-            if ended and _unsure(item):
-                self.pending += len(tail) - at
-                break
+            if _unsure(item):
+                return [*tail[at:], *later]
             if item is _RESULTS:
-                self._results(stretch, ())
+                self._results(stretch)
             else:
                 self._place(item)
-        self._before, self._later = (stretch, later) if stretch.owes else (None, [])
-        self.pending += len(later) if ended else 0
-
-    def _settle(self, stretch: _Stretch) -> None:
-        """Answer what is still missing: from further down the file, or by saying that there is nothing."""
-        self._before = None
-        absent = []
-        for call in [name for name in stretch.calls if name not in stretch.got]:
-            block = self._look_ahead(stretch.calls[call])
-            if block is None:
-                absent.append(call)
-            else:
-                self._early.add(stretch.calls[call])
-            stretch.got[call] = block if block is not None else {"content": ABSENT}
-        self._results(stretch, tuple(absent))
-        self._stopped = self._stopped or bool(absent)
-        later, self._later = self._later, []
-        for said in later:
-            self._place(said)
+        return list(later)
 
     # -- making steps
 
     def _reply(self, stretch: _Stretch, ended: bool) -> None:
         key, at_ms = f"cc:reply:{stretch.name}", stretch.at_ms
-        message = one_message("assistant", stretch.blocks)
-        stretch.keep_calls({part["id"] for part in message["parts"] if part["type"] == "tool_call"})
-        self.steps.append(
-            Reply(
-                thread=self.name,
-                key=key,
-                at_ms=at_ms,
-                message=message,
-                calls=tuple(stretch.calls),
-                unfinished=ended,
-            )
-        )
+        message = stretch.message()
+        calls = tuple(stretch.calls)
+        self.steps.append(Reply(thread=self.name, key=key, at_ms=at_ms, message=message, calls=calls, unfinished=ended))
         if stretch.usage is not None:
             named = f"cc:usage:{stretch.name}"
             usage = Witness(thread=self.name, key=named, at_ms=at_ms, kind="usage", body=stretch.usage, of=key)
@@ -328,7 +371,7 @@ class Thread:
         self._turns.append((stretch.line, key, True))
         self._waits = self._in_work = self._stopped = False
 
-    def _results(self, stretch: _Stretch, absent: tuple[str, ...]) -> None:
+    def _results(self, stretch: _Stretch) -> None:
         results = [_result(call, block) for call, block in stretch.got.items() if call in stretch.calls]
         self.steps.append(
             Results(
@@ -336,10 +379,11 @@ class Thread:
                 key=f"cc:results:{stretch.name}",
                 at_ms=stretch.got_at_ms,
                 messages=tuple(results),
-                absent=absent,
+                absent=stretch.absent,
             )
         )
         self._waits = self._in_work = True
+        self._stopped = self._stopped or bool(stretch.absent)
 
     def _place(self, item: Said | Step | _Mark) -> None:
         if isinstance(item, Said):
@@ -413,7 +457,20 @@ def _as_text(value: Any) -> Object:
 
 
 def _unsure(item: Said | Step | _Mark) -> bool:
-    return isinstance(item, Said) and item.unsure is not None
+    return isinstance(item, Said) and item.unsure
+
+
+def _took(counted: Counter[str], words: str) -> bool:
+    """Whether the words were counted; if so, once less from now on."""
+    found = counted[words] > 0
+    counted[words] -= found
+    return found
+
+
+def _waiting(thread: str, said: Said) -> Waiting:
+    note = said.otherwise.key if said.otherwise is not None else None
+    place: dict[str, Any] = {"thread": thread, "key": f"cc:waiting:{said.key}", "at_ms": said.at_ms}
+    return Waiting(voice=said.voice, words=said.words, said=f"cc:said:{said.key}", note=note, **place)
 
 
 def _result(call: str, block: Object) -> Message:

@@ -46,7 +46,12 @@ _CLAUDE_MARKS = ("sessionId", "uuid", "leafUuid", "messageId")
 
 
 def _is_claude(line: _Object) -> bool:
-    return line.get("type") in _CLAUDE_TYPES and any(isinstance(line.get(mark), str) for mark in _CLAUDE_MARKS)
+    type_ = line.get("type")
+    return (
+        isinstance(type_, str)
+        and type_ in _CLAUDE_TYPES
+        and any(isinstance(line.get(mark), str) for mark in _CLAUDE_MARKS)
+    )
 
 
 def _has(*keys: str) -> Callable[[_Object], bool]:

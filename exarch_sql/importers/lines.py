@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LONGEST_LINE = 256 * 1024 * 1024
+DEEPEST = 500  # levels of nesting taken; encoders fail within twice that, each at a depth of its own
 KEPT_BYTES = 8 * 1024  # what a witness record keeps of one line
 _STEP = 1024 * 1024
 _UNREADABLE = (ValueError, RecursionError)  # json and msgspec derive their errors from ValueError
@@ -87,7 +88,11 @@ def parse(raw: bytes) -> Parsed:
         value = msgspec.json.decode(raw)
     except _UNREADABLE:
         return _salvage(raw)
-    return Parsed((value,)) if isinstance(value, dict) else Parsed((), damage("no object", raw))
+    if not isinstance(value, dict):
+        return Parsed((), damage("no object", raw))
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST and _too_deep(value):
+        return Parsed((), damage("nested too deep", raw))
+    return Parsed((value,))
 
 
 def damage(what: str, raw: bytes) -> Damage:
@@ -114,14 +119,25 @@ def _salvage(raw: bytes) -> Parsed:
         except _UNREADABLE:
             what, cut_short = what or ("a comment" if text.startswith("//", at) else "no JSON"), True
             continue
-        if isinstance(value, dict):
+        if isinstance(value, dict) and not _too_deep(value):
             found.append(value)
         else:
-            what = what or "no object"
+            what = what or ("nested too deep" if isinstance(value, dict) else "no object")
         at = _after_blanks(text, end)
     if not found:
         what = what or "no JSON"
     return Parsed(tuple(found), damage(what, raw) if what else None, cut_short)
+
+
+def _too_deep(value: Any) -> bool:
+    """Whether a value nests deeper than ``DEEPEST`` levels."""
+    level = [value]
+    for _ in range(DEEPEST):
+        inner = [item for outer in level for item in (outer.values() if isinstance(outer, dict) else outer)]
+        level = [item for item in inner if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _after_blanks(text: str, at: int) -> int:

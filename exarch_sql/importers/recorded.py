@@ -12,6 +12,8 @@ import msgspec
 from exarch_sql import messages, reading
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from exarch_sql.answers import Json, Message
     from exarch_sql.archive import Archive
     from exarch_sql.log import Log
@@ -24,7 +26,12 @@ NAMES_SQL = "SELECT name FROM logs ORDER BY log"
 HOLDERS_SQL = """
 SELECT l.name, r.body ->> 'agent' FROM logs AS l JOIN records AS r ON r.log = l.log AND r.key = ?
  WHERE r.body ->> 'session' = ? ORDER BY l.log"""
+SAID_SQL = "SELECT kind, body_hash FROM records WHERE log = ? AND key = ?"
+FOLLOWED_SQL = """
+SELECT 1 FROM records
+ WHERE log = ? AND turn > ? AND NOT (kind IN ('prompt', 'steering') AND key >= ? AND key < ?) LIMIT 1"""
 SESSION_KEY = "cc:session"
+SAID = "cc:said:"  # prompts and steering alike
 VARIANT = "+"  # a key, this mark and a number: the same step, recorded again when it had grown
 
 
@@ -78,3 +85,20 @@ def turn_messages(log: Log, turn: int) -> tuple[Message, ...]:
     """A turn's messages, even while it is being written, when ``Log.read`` would refuse it."""
     with log._store.reading() as db:
         return reading.material(log._store, db, log.number, turn).messages
+
+
+def says(log: Log, key: str, said: Sequence[Message]) -> bool:
+    """Whether these very messages are recorded under the key as something a user said, prompt or steering."""
+    store = log._store
+    with store.held() as db:
+        row = db.execute(SAID_SQL, (log.number, key)).fetchone()
+    if row is None or row[0] not in ("prompt", "steering"):
+        return False
+    return bool(row[1] == store.hash_of(messages.encode(list(said)).data))
+
+
+def ends_with(log: Log, turn: int) -> bool:
+    """Whether nothing but imported words follows this turn, in any turn of the log's own after it."""
+    with log._store.held() as db:
+        row = db.execute(FOLLOWED_SQL, (log.number, turn, SAID, SAID[:-1] + chr(ord(SAID[-1]) + 1))).fetchone()
+    return row is None

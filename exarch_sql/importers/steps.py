@@ -6,7 +6,9 @@ imported; ``at_ms`` is the time its first line claims. Messages are in OpenTelem
 
 Per thread the steps come in the order a log admits them: an :class:`Opening` first, results after the reply that
 called for them and before anything else, steering only onto work that waits for a reply. Reading a longer copy of a
-file gives the same steps and then more; only what ends a file, marked ``unfinished``, may differ.
+file gives the same turns, edits and ties and then more; only a reply that ends a file, marked ``unfinished``, may be
+longer there, and so move what a shorter copy had behind it. Words that end a file before they are placed are
+:class:`Waiting`.
 """
 
 from __future__ import annotations
@@ -88,6 +90,18 @@ class Witness(Step, frozen=True, kw_only=True):
     kind: WitnessKind
     body: dict[str, Any]
     of: str | None = None
+
+
+class Waiting(Step, frozen=True, kw_only=True):
+    """Words that only a longer file can place: under the key ``said``, or ``note`` if the model was not shown them.
+
+    Until one of these is recorded, a note keeps them, for the file may be the last there is.
+    """
+
+    voice: Voice
+    words: str
+    said: str
+    note: str | None = None
 
 
 class Tie(Step, frozen=True, kw_only=True):
