@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from test_providers_rules import OUTPUT_OF, anthropic_faults, chat_faults, responses_faults, strings
@@ -26,7 +26,7 @@ SCHEMA = Draft202012Validator(
     json.loads((Path(__file__).parent / "corpora" / "otel_messages.schema.json").read_text(encoding="utf-8"))
 )
 FORM_TYPES = ("text", "tool_call", "tool_call_response", "reasoning", "blob", "uri", "file")
-SLOW = settings(max_examples=100, deadline=None)
+SLOW = settings(max_examples=100)
 
 
 # -- strategies -------------------------------------------------------------------------------------------------------
@@ -373,6 +373,8 @@ def test_an_anthropic_history_comes_back_from_its_own_format_as_it_went_in(histo
 
 @SLOW
 @given(chat_histories())
+@example([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "a:b"}, "detail": {}}]}])
+@example([{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}, "filename": "beside, not within"}]}])
 def test_a_chat_history_comes_back_from_its_own_format_as_it_went_in(history: list[dict[str, Any]]) -> None:
     """Nulls, absent content, extra fields, and arguments to the byte."""
     array = render(recorded(history), "openai-chat")

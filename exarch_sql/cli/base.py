@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class Command(click.Command):
     """A command whose help ends in examples that run as they stand (a test runs them)."""
 
-    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, name: str, *, examples: tuple[str, ...] = (), **kwargs: Any) -> None:
+        # its own, not only the group's: click keeps a command's first help option, and the shell calls it without a group
+        super().__init__(name, context_settings={"help_option_names": ["-h", "--help"]}, **kwargs)
         self.examples = examples
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from exarch_sql.providers import shapes
-from exarch_sql.providers.keeping import Obj, data_uri, hint, keep, modality_of, opaque, split_data_uri
+from exarch_sql.providers.keeping import PART_KEYS, Obj, data_uri, hint, keep, modality_of, opaque, split_data_uri
 from exarch_sql.text import compact
 
 SPACE = "openai"
@@ -97,11 +97,14 @@ def _read_file(fields: Obj, kept: Obj, modality: str, keys: tuple[str, ...] = FI
 
 
 def _keep_nested(part: Obj, block: Obj, key: str, spent: tuple[str, ...], lifted: tuple[str, ...]) -> Obj:
-    """Keeps a block's nested fields: the ``lifted`` ones on the part itself, the others under their own object."""
+    """Keeps a block's nested fields: the ``lifted`` ones on the part itself, the others under their own object.
+
+    The names of lifted ones are taken even when absent: the block's own field of such a name must not pass for one.
+    """
     nested = block[key]
     rest = {name: value for name, value in nested.items() if name not in (*spent, *lifted)}
     part |= {name: nested[name] for name in lifted if name in nested}
-    keep(part, block, ("type", key), SPACE)
+    keep(part, block, ("type", key), SPACE, PART_KEYS[part["type"]].union(lifted))
     return hint(part, SPACE, **{key: rest}) if rest else part
 
 
