@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint format docs clean
+.PHONY: help demo test fuzz lint format docs clean
 
 help: ## what there is to make
 	@grep -E '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -19,7 +19,10 @@ demo: $(READY) ## the main job end to end on the bundled session
 	@$(BIN)/exarch-sql demo
 
 test: $(READY) lint ## lint, types and every test
-	$(BIN)/pytest -q -n auto
+	$(BIN)/pytest -q -n auto --randomly-seed=1
+
+fuzz: $(READY) ## every test in a new order, the property tests with new dice
+	$(BIN)/pytest -q -n auto --hypothesis-profile=new
 
 lint: $(READY) ## ruff and mypy
 	$(BIN)/ruff check .
@@ -32,6 +35,7 @@ format: $(READY) ## put the code into its one form
 
 docs: $(READY) ## write the generated pages anew
 	$(BIN)/python docs/generate.py
+	$(BIN)/python benchmarks/render.py
 
 clean: ## what was built, not what was written
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -16,20 +16,27 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
 import forge
 import pytest
+from hypothesis import settings
 
 from exarch_sql import Archive, verify
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from exarch_sql import Head, Log, Report
+
+# `make test` plays the same examples every time, so that a failure is the change's doing; `make fuzz` throws new dice
+settings.register_profile("same", deadline=None, print_blob=True, derandomize=True)
+settings.register_profile("new", deadline=None, print_blob=True)
+settings.load_profile("same")
 
 LOGS = {"trunk": 1, "child": 2, "heir": 3, "grandchild": 4, "owing": 5, "empty": 6}
 
@@ -119,6 +126,19 @@ def lawful_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_trunk(archive.trunk)
         write_forks(archive, archive.trunk)
     return path
+
+
+@pytest.fixture
+def lawful_copy(lawful_file: Path, tmp_path: Path) -> Path:
+    """The archive, for a test that changes it."""
+    return Path(shutil.copy(lawful_file, tmp_path / "a.exarch"))
+
+
+@pytest.fixture
+def unbounded_memory() -> Iterator[None]:
+    """The command `sql` bounds SQLite's memory for its whole process, which in a test is that of all tests."""
+    yield
+    apsw.hard_heap_limit(0)
 
 
 @pytest.fixture(scope="session")

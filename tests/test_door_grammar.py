@@ -265,7 +265,7 @@ BY_THE_BUILDER = (
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(SENTENCES)
 def test_a_sentence_of_the_grammar_parses_prints_and_parses_back_equal(sentence: str) -> None:
     """Grammar, lexer, builder and printer agree on the whole language, not on the lines somebody thought of."""
@@ -284,7 +284,7 @@ def test_most_sentences_of_the_grammar_are_not_left_to_the_builder() -> None:
     """The test above would pass if everything were refused: at least half of its sentences must parse."""
     parsed = []
 
-    @settings(max_examples=60, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(SENTENCES)
     def count(sentence: str) -> None:
         try:

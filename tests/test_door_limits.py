@@ -68,21 +68,21 @@ def unwritten(source: str) -> None:
     assert log.writes == 0
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.text(st.characters(), max_size=60))
 def test_any_text_is_answered_or_refused(source: str) -> None:
     """Random Unicode, lone surrogates and controls among it."""
     unwritten(source)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(PIECES, max_size=14).map("".join))
 def test_any_pieces_of_the_language_are_answered_or_refused(source: str) -> None:
     """Nearer to the grammar than random text, and as little of it lawful."""
     unwritten(source)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.sampled_from(LINES), st.data())
 @example("`evict [from: 1, to: 2, note: 'x']", None)
 def test_a_line_with_something_cut_doubled_swapped_or_put_in_is_answered_or_refused(

@@ -41,7 +41,7 @@ def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 VALUES: st.SearchStrategy[Value] = st.recursive(SCALARS, _nested, max_leaves=12)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(VALUES)
 def test_a_value_prints_as_a_literal_that_evaluates_to_an_equal_value(value: Value) -> None:
     """What the model is shown it may paste into its next line. In a list, since a tag at the head of a line may be a verb."""
@@ -53,7 +53,7 @@ def test_a_value_prints_as_a_literal_that_evaluates_to_an_equal_value(value: Val
     assert type(again) is type(value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(ANY_TEXT | QUOTES)
 def test_a_printed_string_holds_nothing_a_terminal_obeys(text: str) -> None:
     """A note or a tool result cannot move the cursor, hide text or forge a line's end from inside a literal."""
@@ -155,7 +155,7 @@ def test_equality_never_mixes_types() -> None:
     assert not equal(UNIT, ())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(VALUES)
 def test_a_value_has_a_form_in_json(value: Value) -> None:
     """Whatever is data can be answered with --json; a lone surrogate is written as JSON's own escape."""

@@ -236,7 +236,7 @@ def whole_and_grown_agree(typist: Typist, cuts: list[int]) -> None:
             assert report.ok, report.first
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(growing())
 def test_a_session_in_growing_pieces_is_the_session_whole(session: tuple[Typist, list[int]]) -> None:
     """Same contexts, same standing turns, same texts; and where no response was cut, the same records in the same order.
@@ -256,7 +256,7 @@ def everything(archive: Archive) -> tuple[str, str]:
     return "\n".join(turns), "\n".join(bodies)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(growing())
 def test_every_typed_text_is_in_a_record_at_every_stage(session: tuple[Typist, list[int]]) -> None:
     """In a turn, or, while the model was not shown it as far as the file tells, in a witness record."""
@@ -269,7 +269,7 @@ def test_every_typed_text_is_in_a_record_at_every_stage(session: tuple[Typist, l
                 assert [words for words in typist.typed_texts if words.encode() in data and words not in bodies] == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(growing())
 def test_every_text_the_model_was_shown_is_in_a_turn_once_work_went_on(session: tuple[Typist, list[int]]) -> None:
     """After an interrupt nothing is waited for: all that was said stands in turns, each text as often as it was said."""

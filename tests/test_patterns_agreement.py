@@ -307,7 +307,7 @@ def indexes() -> Iterator[list[Callable[[list[str], str], set[int]]]]:
     other.close()
 
 
-MANY = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=400, suppress_health_check=list(HealthCheck))
 
 
 @given(examples())

@@ -97,7 +97,7 @@ def told(log: Log, texts: list[str], dice: random.Random) -> None:
 
 
 @given(examples(), st.randoms(use_true_random=False))
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, suppress_health_check=list(HealthCheck))
 def test_made_patterns_find_the_same_lines_by_scan_by_sieve_and_by_index(
     shared: Archive, example: tuple[str, list[str]], dice: random.Random
 ) -> None:

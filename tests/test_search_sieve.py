@@ -61,7 +61,7 @@ def readable(spelled: str) -> bool:
 
 
 @given(examples(), st.integers(1, 5))
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 def test_no_record_with_a_match_is_left_out(example: tuple[str, list[str]], size: int) -> None:
     """Made patterns over made texts, in batches of several sizes."""
     pattern, texts = example

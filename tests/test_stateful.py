@@ -687,8 +687,6 @@ TestRuleMachine = RuleMachine.TestCase
 TestRuleMachine.settings = settings(
     max_examples=max(1, STEPS // STEPS_A_HISTORY),
     stateful_step_count=STEPS_A_HISTORY,
-    deadline=None,
-    print_blob=True,
     suppress_health_check=list(HealthCheck),
 )
 
