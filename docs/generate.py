@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from exarch_sql import resources
+from exarch_sql import audits, resources
 
 if TYPE_CHECKING:
     import click
@@ -140,7 +140,12 @@ PUBLIC = {
     ],
     "Errors": ["ExarchError", "Refused", "Busy", "BadFile"],
 }
-PAGES = {"schema.md": schema_page, "command-line.md": command_line_page, "python.md": python_page}
+PAGES = {
+    "schema.md": schema_page,
+    "command-line.md": command_line_page,
+    "cookbook.md": audits.cookbook,
+    "python.md": python_page,
+}
 
 
 if __name__ == "__main__":

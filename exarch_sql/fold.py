@@ -17,6 +17,15 @@ from exarch_sql.errors import Refused
 from exarch_sql.residue import check_note
 
 FOREVER = 2**63 - 1
+# every fold table and its columns, in the order in which a `Row` gives its values
+TABLES: dict[str, tuple[str, ...]] = {
+    "logs": ("log", "name", "parent", "opened", "base"),
+    "ancestry": ("log", "ancestor", "upto", "turn_from", "turn_to"),
+    "residues": ("seq", "log", "span_from", "span_to", "note", "author", "weight"),
+    "locations": ("log", "span_from", "residue", "holder"),
+    "withdrawals": ("log", "span_from", "span_to", "seq"),
+    "standing": ("log", "span_from", "span_to", "residue", "seq"),
+}
 TURN_KINDS = frozenset({"prompt", "assistant", "tool_results", "steering"})
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from exarch_sql import residue
 from exarch_sql.answers import Span
 from exarch_sql.errors import Refused
 
@@ -152,6 +151,12 @@ def forced(state: State) -> None:
         raise Refused(f"cannot evict while tool results are pending: the log is {state}")
 
 
+def forced_span(span: Span, ground: Ground | None) -> None:
+    """A forced eviction never replaces exactly one residue (L9). ``ground`` is the standing ground that holds the first turn."""
+    if ground and ground.span == span:
+        raise Refused(f"{span} already stand under one residue: rewriting a note without a note saves nothing")
+
+
 def withdrawal(state: State, what: str) -> None:
     """A rewind or a clear waits for owed results (L10)."""
     if state.state == "owing":
@@ -196,11 +201,6 @@ def log_name(name: object) -> str:
     if name.isdecimal():
         raise Refused(f"a log's name may not be a bare number, which names a log by its order: call it log-{name}")
     return name
-
-
-def note(text: object) -> str:
-    """A model's note (L9)."""
-    return residue.check_note(text)
 
 
 def _calls(ids: Iterable[str]) -> str:

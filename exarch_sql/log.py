@@ -228,9 +228,8 @@ class Log:
         store = self._store
         with store.writing() as db:
             if found := self._by_key(db, draft.key):
-                seq, kind, turn, hash_, *_ = found
-                if kind != draft.kind or hash_ != store.hash_of(draft.encoded.data):
-                    raise _taken(draft.key, seq, kind)
+                self._require_same(draft.key, found, draft.kind, draft.encoded.data)
+                seq, _, turn, *_ = found
                 return Turn(turn, self._role(db, turn), seq)
             state = self._state(db)
             judge.expected(state, expect)
@@ -251,8 +250,7 @@ class Log:
         key, at_ms = _key(key), _at_ms(at_ms)
         with self._store.writing() as db:
             if found := self._by_key(db, key):
-                if found[1] != kind or found[3] != self._store.hash_of(messages.dumps(body).encode()):
-                    raise _taken(key, found[0], found[1])
+                self._require_same(key, found, kind, _data(body))
                 return int(found[0])
             return self._store.append_other(self.number, kind, body, at_ms=at_ms, key=key)
 
@@ -292,7 +290,7 @@ class Log:
     ) -> Survey:
         """Let turns ``from_`` to ``to``, both included, leave the context under a note of 1 to 240 bytes; the survey after it."""
         span = Span(_turn_id(from_, "from"), _turn_id(to, "to"))
-        return self._evict(lambda _: span, judge.note(note), key=key, expect=expect, at_ms=at_ms)
+        return self._evict(lambda _: span, residue.check_note(note), key=key, expect=expect, at_ms=at_ms)
 
     def force(
         self,
@@ -338,12 +336,11 @@ class Log:
         key, at_ms = _key(key), _at_ms(at_ms)
         with self._store.writing() as db:
             if found := self._by_key(db, key):
-                seq, kind, *_, from_, to, reach = found
-                span = (
-                    choose(db) if note is not None else Span(from_ or 0, to or 0)
-                )  # a forced span was planned, not asked for
-                body = _evicted(span, note, author, reach)
-                return self._replayed(db, key, seq, kind, "evicted", body)
+                *_, from_, to, reach = found
+                # a forced span was planned, not asked for: the one recorded stands
+                span = choose(db) if note is not None else Span(from_ or 0, to or 0)
+                self._require_same(key, found, "evicted", _data(_evicted(span, note, author, reach)))
+                return reading.survey(db, self.number)
             state = self._state(db)
             judge.expected(state, expect)
             if note is None:
@@ -351,8 +348,8 @@ class Log:
             span = choose(db)
             from_ground, to_ground = self._ground(db, span.from_), self._ground(db, span.to)
             judge.eviction(state, span, from_ground, to_ground)
-            if note is None and from_ground and from_ground.span == span:
-                raise Refused(f"{span} already stand under one residue: rewriting a note without a note saves nothing")
+            if note is None:
+                judge.forced_span(span, from_ground)
             self._store.append_other(
                 self.number,
                 "evicted",
@@ -367,13 +364,6 @@ class Log:
                 weight=messages.weigh([residue.message(span, note, author)]),
             )
             return reading.survey(db, self.number)
-
-    def _replayed(self, db: apsw.Connection, key: str | None, seq: int, was: str, kind: str, body: Json) -> Survey:
-        """The survey again, for an edit repeated under its key. Raises Refused when it is another edit."""
-        (hash_,) = one(db, "SELECT body_hash FROM records WHERE seq = ?", (seq,))
-        if was != kind or hash_ != self._store.hash_of(messages.dumps(body).encode()):
-            raise _taken(key, seq, was)
-        return reading.survey(db, self.number)
 
     def rewind(
         self, anchor: int, *, key: str | None = None, expect: int | None = None, at_ms: int | None = None
@@ -406,14 +396,13 @@ class Log:
         key, at_ms = _key(key), _at_ms(at_ms)
         with self._store.writing() as db:
             if found := self._by_key(db, key):
-                return self._replayed(db, key, found[0], found[1], kind, {**particulars, "reach": found[-1]})
+                self._require_same(key, found, kind, _data({**particulars, "reach": found[-1]}))
+                return reading.survey(db, self.number)
             state = self._state(db)
             judge.expected(state, expect)
             admit(state, db)
             body = {**particulars, "reach": state.reach}
-            self._store.append_other(
-                self.number, kind, body, at_ms=at_ms, key=_key(key), reach=state.reach, **particulars
-            )
+            self._store.append_other(self.number, kind, body, at_ms=at_ms, key=key, reach=state.reach, **particulars)
             return reading.survey(db, self.number)
 
     def fork(self, name: str, *, expect: int | None = None, at_ms: int | None = None) -> Log:
@@ -474,7 +463,7 @@ class Log:
         """
         from exarch_sql import search  # noqa: PLC0415  (RE2 is loaded only by those who search)
 
-        narrowed = None if turns is None else sorted({_turn_id(turn, "turns") for turn in turns})
+        narrowed = None if turns is None else _turn_ids(turns)
         if narrowed == []:
             raise Refused("`turns` names no turn: omit it to search the whole transcript")
         wanted = search.Search(self._store, pattern, seconds, tell)
@@ -523,6 +512,15 @@ class Log:
     def _by_key(self, db: apsw.Connection, key: str | None) -> tuple[Any, ...] | None:
         return None if key is None else db.execute(BY_KEY_SQL, (self.number, key)).fetchone()
 
+    def _require_same(self, key: str | None, found: tuple[Any, ...], kind: str, data: bytes) -> None:
+        """Raise Refused unless the record found under a key is of this kind and body: then it is repeated, else replaced (L1)."""
+        seq, was, _, hash_, *_ = found
+        if was != kind or hash_ != self._store.hash_of(data):
+            raise Refused(
+                f"the key {key} already names record {seq} ({was}) with another content: nothing was written; "
+                "use a new key for new content"
+            )
+
     def _role(self, db: apsw.Connection, turn: int) -> Role:
         role: Role = one(db, ROLE_SQL, {"log": self.number, "turn": turn})[0]
         return role
@@ -530,6 +528,11 @@ class Log:
     def _ground(self, db: apsw.Connection, turn: int) -> judge.Ground | None:
         row: tuple[Any, ...] | None = db.execute(GROUND_SQL, {"log": self.number, "turn": turn}).fetchone()
         return judge.Ground(Span(row[0], row[1]), withdrawn=bool(row[2])) if row else None
+
+
+def _data(body: Json) -> bytes:
+    """The bytes that a body is hashed as."""
+    return messages.dumps(body).encode()
 
 
 def _evicted(span: Span, note: str | None, author: str, reach: int) -> Json:
@@ -613,10 +616,3 @@ def _at_ms(at_ms: Any) -> int | None:
     if type(at_ms) is not int or not -(2**63) <= at_ms < 2**63:
         raise Refused(f"at_ms is whole Unix milliseconds, such as int(time.time() * 1000); got {at_ms!r}")
     return at_ms
-
-
-def _taken(key: str | None, seq: int, kind: str) -> Refused:
-    return Refused(
-        f"the key {key} already names record {seq} ({kind}) with another content: nothing was written; "
-        "use a new key for new content"
-    )

@@ -67,7 +67,11 @@ def _spelled(value: Any) -> tuple[str, bool]:
         raise Refused(
             f"the message is not JSON: {error}; give text, numbers, true, false, null, lists and objects"
         ) from error
-    if text.isascii():
+    try:
+        text.encode()  # far faster than looking: only half a surrogate pair makes it fail
+    except UnicodeEncodeError:
+        pass
+    else:
         return text, False
     text, joined = _PAIR.subn(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
     return _LONE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", text), joined > 0

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from exarch_sql.connection import one, schema_faults, schema_of
 from exarch_sql.errors import BadFile
+from exarch_sql.fold import TABLES
 
 if TYPE_CHECKING:
     import apsw
 
-FOLD_TABLES = ("logs", "ancestry", "residues", "locations", "withdrawals", "standing")
 REPLAY_SQL = "INSERT INTO edits SELECT * FROM edits ORDER BY seq"
 
 
@@ -26,7 +26,7 @@ def rebuild(db: apsw.Connection) -> list[str]:
     guards = [(name, sql) for kind, name, sql in schema_of(db) if kind == "trigger" and _guards_fold(sql)]
     for name, _ in guards:
         db.execute(f"DROP TRIGGER {name}")
-    for table in FOLD_TABLES:
+    for table in TABLES:
         db.execute(f"CREATE TEMP TABLE was_{table} AS SELECT * FROM main.{table}")
         db.execute(f"DELETE FROM main.{table}")
     db.execute(REPLAY_SQL)
@@ -35,7 +35,7 @@ def rebuild(db: apsw.Connection) -> list[str]:
     if schema_faults(schema_of(db)):
         raise BadFile("the schema is not ours: run verify; nothing was rebuilt")
     changes = []
-    for table in FOLD_TABLES:
+    for table in TABLES:
         gone, come = (
             one(db, f"SELECT count(*) FROM (SELECT * FROM {these} EXCEPT SELECT * FROM {those})")[0]
             for these, those in ((f"temp.was_{table}", f"main.{table}"), (f"main.{table}", f"temp.was_{table}"))
@@ -48,4 +48,4 @@ def rebuild(db: apsw.Connection) -> list[str]:
 
 def _guards_fold(sql: str) -> bool:
     """Whether a trigger guards a fold table against hands other than the fold's."""
-    return any(f" ON {table}" in sql.partition("\n")[0] for table in FOLD_TABLES)
+    return any(f" ON {table}" in sql.partition("\n")[0] for table in TABLES)

@@ -152,11 +152,8 @@ def hole(kind: str, calls: str | None) -> list[Message]:
     """The messages that stand where a turn's record was blanked whole."""
     ids = json.loads(calls) if calls else []
     if kind == "tool_results":
-        return [
-            {"role": "tool", "parts": [{"type": "tool_call_response", "id": call, "response": HOLE}]} for call in ids
-        ]
-    parts: list[Message] = [{"type": "text", "content": HOLE}]
-    parts += [{"type": "tool_call", "id": call, "name": "redacted", "arguments": {"redacted": HOLE}} for call in ids]
+        return [{"role": "tool", "parts": [_hole({"type": "tool_call_response", "id": call})]} for call in ids]
+    parts = [_hole({"type": "text"}), *(_hole({"type": "tool_call", "id": call, "name": "redacted"}) for call in ids)]
     return [{"role": "assistant" if kind == "assistant" else "user", "parts": parts}]
 
 

@@ -262,9 +262,10 @@ class Store:
         seq += 1
         when = now_ms() if at_ms is None else at_ms
         text = messages.dumps(body)
-        if len(text) > messages.MAX_BODY_BYTES:
-            raise Refused(f"a {kind} record holds at most {messages.MAX_BODY_BYTES} bytes; got {len(text)} characters")
-        hash_ = self.hash_of(text.encode())
+        data = text.encode()
+        if len(data) > messages.MAX_BODY_BYTES:
+            raise Refused(f"a {kind} record holds at most {messages.MAX_BODY_BYTES} bytes; got {len(data)}")
+        hash_ = self.hash_of(data)
         digest = chain.record_digest(seq, log, kind, None, None, when, key, hash_, previous)
         row: dict[str, Any] = dict.fromkeys(_QUOTES)
         row |= quotes

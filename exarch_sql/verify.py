@@ -17,7 +17,7 @@ from exarch_sql import chain, messages, redaction, residue, views
 from exarch_sql.answers import Fault, Head, Report, Span
 from exarch_sql.connection import FORMAT, one, open_unjudged, schema_faults, schema_of
 from exarch_sql.errors import ExarchError
-from exarch_sql.fold import TURN_KINDS, Fold, FoldedLog, Record, Row
+from exarch_sql.fold import TABLES, TURN_KINDS, Fold, FoldedLog, Record, Row
 from exarch_sql.search import checking
 from exarch_sql.search import index as search_index
 
@@ -40,14 +40,6 @@ SELECT r.seq, r.target, r.body ->> 'part', r.body ->> 'left', r.body -> 'blobs',
        coalesce(t.seq < r.seq AND t.log = r.log AND t.kind NOT IN ('opened', 'redacted'), 0)
   FROM records AS r LEFT JOIN records AS t ON t.seq = r.target
  WHERE r.kind = 'redacted' AND json_valid(r.body) ORDER BY r.seq"""
-TABLES: dict[str, tuple[str, ...]] = {
-    "logs": ("log", "name", "parent", "opened", "base"),
-    "ancestry": ("log", "ancestor", "upto", "turn_from", "turn_to"),
-    "residues": ("seq", "log", "span_from", "span_to", "note", "author", "weight"),
-    "locations": ("log", "span_from", "residue", "holder"),
-    "withdrawals": ("log", "span_from", "span_to", "seq"),
-    "standing": ("log", "span_from", "span_to", "residue", "seq"),
-}
 VOICE_OF = {"assistant": "assistant", "tool_results": "tool"}  # prompts and steering: anybody else, as a rule the user
 SPEAKER_OF = {"tool_call": "assistant", "tool_call_response": "tool"}
 EDIT_BODIES = {
@@ -248,14 +240,14 @@ class _Judgement:
 
     def _quotes(self, record: Record, body: str, where: str) -> None:
         try:
-            quotes = quotes_of(record.kind, messages.loads(body), body)
+            said = messages.loads(body)
+            quotes = quotes_of(record.kind, said, body)
         except (ExarchError, ValueError, TypeError, KeyError, AttributeError) as error:
             self.faults.add("body", where, f"is not what a {record.kind} holds: {error!r}")
             return
         if record.kind in TURN_KINDS:
-            if '"$blob"' in body:
-                self.named.update(messages.holes(messages.loads(body)))
-            if quotes.get("weight", -1) is None:
+            self.named.update(messages.holes(said) if messages.HOLE in body else ())
+            if quotes["weight"] is None:
                 quotes["weight"] = self._weight(body)
         have, ought = _quoting(record), tuple(map(quotes.get, QUOTES))
         if have == ought:
@@ -375,8 +367,8 @@ def _turn_quotes(kind: str, said: Any, body: str) -> dict[str, Any]:
     if messages.dumps(said) != body:
         raise ValueError("not in the one spelling that compact JSON has here: a member twice, blanks, or other escapes")
     _voices(kind, said)
-    plain = "$blob" not in body and "\\u" not in body
-    quotes: dict[str, Any] = {"weight": len(body.encode()) - len(said) - 1 if plain else None}
+    weight = None if messages.HOLE in body else messages.weigh(said, body, len(body.encode()))
+    quotes: dict[str, Any] = {"weight": weight}
     if kind in ("prompt", "assistant"):
         quotes["label"] = messages.label(said, of_reply=kind == "assistant")
     if kind in ("assistant", "tool_results"):

@@ -1,7 +1,7 @@
 """What the views ought to answer, recomputed by definition, for ``verify`` to compare.
 
 Locations come from the holder's definition, not from stamps: sweep the items of a log in index order, and the innermost residue
-still open is the holder. Streams turn by turn; holds the residues that lie open.
+still open is the holder. Goes turn by turn, and holds one log's context and the residues that lie open.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TURNS_SQL = """
 SELECT r.turn, r.origin, r.label, r.weight, r.seq, r.kind
   FROM records AS r WHERE r.log = ? AND r.turn BETWEEN ? AND ? AND r.seq <= ? ORDER BY r.turn, r.seq"""
 RESIDUES_SQL = """
-SELECT d.span_from, d.span_to, coalesce(d.note, ''), d.weight, d.seq
+SELECT d.span_from, d.span_to, 'user', 'residue', coalesce(d.note, ''), d.weight, d.seq
   FROM ancestry AS a JOIN residues AS d ON d.log = a.ancestor AND d.seq <= a.upto
  WHERE a.log = ? ORDER BY d.span_from, d.span_to DESC, d.seq DESC"""
 RESIDUE_SQL = (
@@ -116,10 +116,7 @@ def _resident(db: apsw.Connection, log: FoldedLog) -> Iterator[Item]:
 def _located(db: apsw.Connection, log: FoldedLog, first: int) -> Iterator[Item]:
     """Every item from a turn on that a log saw, in index order, with its location by the definition of a holder (L7)."""
     open_: list[tuple[int, int]] = []  # residues around the current item, innermost last
-    residues = (
-        (from_, to, "user", "residue", note, weight, seq)
-        for from_, to, note, weight, seq in db.execute(RESIDUES_SQL, (log.number,))
-    )
+    residues: Iterator[Any] = db.execute(RESIDUES_SQL, (log.number,))
     for item in _merged(_turns(db, log, first), residues):
         from_, to = item[0], item[1]
         while open_ and open_[-1][1] < from_:

@@ -26,8 +26,6 @@ from exarch_sql.cli.base import Command
 from exarch_sql.demo import session_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from click.testing import Result
 
 ROW = {"from", "to", "role", "kind", "label", "bytes", "location"}
@@ -56,17 +54,13 @@ LISTINGS: dict[str, tuple[list[str], str | None]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def unbounded_memory() -> Iterator[None]:
-    """`sql` bounds SQLite's memory for its whole process, which here is that of the tests."""
-    yield
-    apsw.hard_heap_limit(0)
+pytestmark = pytest.mark.usefixtures("unbounded_memory")
 
 
 @pytest.fixture
-def archive(lawful_file: Path, tmp_path: Path) -> Path:
+def archive(lawful_copy: Path) -> Path:
     """A lawful archive of one's own."""
-    return Path(shutil.copy(lawful_file, tmp_path / "a.exarch"))
+    return lawful_copy
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import pytest
 from conftest import LOGS
 
 from exarch_sql import Archive, BadFile, connection
-from exarch_sql.rebuild import FOLD_TABLES
+from exarch_sql.fold import TABLES as FOLD_TABLES
 
 if TYPE_CHECKING:
     from pathlib import Path

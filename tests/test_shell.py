@@ -6,12 +6,10 @@ import io
 import json
 import os
 import re
-import shutil
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import apsw
 import pytest
 from click.testing import CliRunner
 
@@ -30,17 +28,13 @@ if TYPE_CHECKING:
 EVIL = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b1A\u202egnp.exe\u202c\u180e\U000e0041\x08\x7f"
 
 
-@pytest.fixture(autouse=True)
-def unbounded_memory() -> Iterator[None]:
-    """`.sql` bounds SQLite's memory for its whole process, which here is that of the tests."""
-    yield
-    apsw.hard_heap_limit(0)
+pytestmark = pytest.mark.usefixtures("unbounded_memory")
 
 
 @pytest.fixture
-def archive(lawful_file: Path, tmp_path: Path) -> Path:
+def archive(lawful_copy: Path) -> Path:
     """A lawful archive of one's own."""
-    return Path(shutil.copy(lawful_file, tmp_path / "a.exarch"))
+    return lawful_copy
 
 
 class Sitting:
