@@ -37,6 +37,7 @@ SCHEMA_SECONDS = 10.0  # to read a schema
 LOG_BYTES = (
     16 * 1024 * 1024
 )  # of the write-ahead log between its uses; it holds 4 MiB and one transaction when nobody reads for long
+LOOK_SECONDS = 0.1  # between two looks at which file the write-ahead log is
 SchemaRow = tuple[str, str, str]  # type, name, sql
 
 _HEADER_BYTES = 100  # the SQLite database header
@@ -421,18 +422,34 @@ def create_file(path: str, found: Callable[[apsw.Connection, str, int], None], *
         remove(temporary)
 
 
-Identity = tuple[
-    tuple[int, int] | None, ...
-]  # device and inode of the file and of its write-ahead log; None where there is none
+class Whereabouts:
+    """Which files the names of a connection's database led to when it was opened. A database in memory has none.
 
+    The write-ahead log is looked at ten times a second, and in between only for being there: Linux from 6.13 on keeps finer times
+    of a file that was looked at, and each sync of the log then takes half as long again.
+    """
 
-def identity(db: apsw.Connection) -> Identity:
-    """Which files the names of a connection's database lead to now; nothing for a database in memory."""
-    name = db.filename
-    return (_inode(name), _inode(name + "-wal")) if name else ()
+    def __init__(self, db: apsw.Connection) -> None:
+        self._file = db.filename
+        self._log = self._file + "-wal"
+        self._were = (_inode(self._file), _inode(self._log)) if self._file else None
+        self._until = 0.0
+
+    def hold(self) -> bool:
+        """Whether the names lead there still, as far as one can tell within ``LOOK_SECONDS``."""
+        if self._were is None:
+            return True
+        now = time.monotonic()
+        if now < self._until:
+            return _inode(self._file) == self._were[0] and os.access(self._log, os.F_OK)
+        if (_inode(self._file), _inode(self._log)) != self._were:
+            return False
+        self._until = now + LOOK_SECONDS
+        return True
 
 
 def _inode(path: str) -> tuple[int, int] | None:
+    """Device and inode of a file; None where there is none."""
     try:
         status = os.stat(path)
     except OSError:

@@ -18,7 +18,7 @@ import apsw
 import msgspec
 
 from exarch_sql import chain, messages
-from exarch_sql.connection import identity, translation
+from exarch_sql.connection import Whereabouts, translation
 from exarch_sql.errors import BadFile, Busy, ExarchError, Refused
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Store:
         self.timeout = timeout  # seconds that one thread waits for another
         self._held = Held(self)
         self._pid = os.getpid()
-        self._identity = identity(db)
+        self._whereabouts = Whereabouts(db)
         self._batch: object | None = None  # of the transaction that is open
         self._tip: tuple[int, bytes] | None = None
         self._newest: dict[int, Newest] = {}
@@ -128,12 +128,9 @@ class Store:
         """The connection, for one thread at a time; driver errors come out as ours."""
         return self._held
 
-    def _check_identity(self, db: apsw.Connection) -> None:
-        """Raise BadFile where the file's names lead elsewhere than when it was opened: SQLite would write what nobody finds.
-
-        Two calls of stat, 3 microseconds of an append.
-        """
-        if self._identity != identity(db):
+    def _check_whereabouts(self) -> None:
+        """Raise BadFile where the file's names lead elsewhere than when it was opened: SQLite would write what nobody finds."""
+        if not self._whereabouts.hold():
             raise BadFile(
                 f"{self.path}, or its write-ahead log, was replaced or removed while it was open: nothing was written; "
                 "backup() still copies what is in this handle; then close it, open the file again and verify it"
@@ -146,7 +143,7 @@ class Store:
             if db.in_transaction:
                 yield db
                 return
-            self._check_identity(db)
+            self._check_whereabouts()
             db.execute("BEGIN")
             try:
                 yield db
@@ -163,7 +160,7 @@ class Store:
                 with self._saved(db):
                     yield db
                 return
-            self._check_identity(db)
+            self._check_whereabouts()
             db.execute("BEGIN IMMEDIATE")
             self.forget()
             self._batch = object()
@@ -230,7 +227,7 @@ class Store:
         if self._batch:
             self._check_batch(self.db)
         else:
-            self._check_identity(self.db)
+            self._check_whereabouts()
         seq, previous = self._tip or self._look()
         seq += 1
         if at_ms is None:
