@@ -18,6 +18,7 @@ SUBJECTS = {
     "verify": "Verify",
     "imports": "Import",
     "startup": "Start-up",
+    "door": "The door",
 }
 FLAG = {"default": "", "quick": " --quick", "full": " --full", "tiny": " --tiny"}
 OPENING = """<!-- Written by benchmarks/render.py from benchmarks/results: change those. -->

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import append
+import door
 import grep
 import growth
 import size
@@ -140,6 +141,11 @@ def _start(result: Result) -> Measured:
     return Measured(f"at most {shown(found)} (`{name}`)", found <= 0.120)
 
 
+def _line(result: Result) -> Measured:
+    line, found = door.dearest(result)
+    return Measured(f"at most {shown(found)} (`` {line} ``)", found <= 0.001)
+
+
 APPEND_AT_FULL = """with nothing else on the disk a sync takes 0.13 ms here, and an append 0.26 ms. Half of the
 difference is one call: looking at the write-ahead log with stat before each append makes its next sync dearer by 60
 us (Linux from 6.13 on keeps finer time stamps for a file that was looked at, and so has more to write). Looking at
@@ -199,6 +205,9 @@ GROWN = (
     "looking for the operation that reads recorded history: none did when this was written; see the table of growth."
 )
 STARTED = "fewer imports: Python itself takes 10 ms, msgspec 15, click 7, the package's own modules the rest."
+LINES = (
+    "a parser that is not written in Python: half of a line's time is its tree, the rest is the values of its answer."
+)
 MEMORY = (
     "finding what is collected before it is answered: 100 hits and one stretch of records are all a search should hold."
 )
@@ -227,6 +236,7 @@ TARGETS = (
     Target("size", "file, with the search index", "<= 1.5 x the bodies", _size("indexed", 1.5), INDEXED_SIZE),
     Target("size", "file, growth", "linear", _linear, FILE_SIZE),
     Target("startup", "start of a command that touches one row", "<= 120 ms", _start, STARTED),
+    Target("door", "a line of one verb, parsed and run", "<= 1 ms on top of the verb", _line, LINES),
 )
 
 

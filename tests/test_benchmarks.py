@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
-SUBJECTS = ("append", "size", "growth", "grep", "verify", "imports", "startup")
+SUBJECTS = ("append", "size", "growth", "grep", "verify", "imports", "startup", "door")
 
 
 @pytest.fixture
