@@ -14,7 +14,7 @@ import apsw
 import msgspec
 
 from exarch_sql import judge, messages, planning, reading, residue
-from exarch_sql.answers import Found, Location, Material, Pressure, Role, Row, Span, Survey, Turn
+from exarch_sql.answers import Found, Material, Pressure, Role, Row, Span, Survey, Turn
 from exarch_sql.connection import one
 from exarch_sql.errors import Refused
 from exarch_sql.store import Draft, Newest
@@ -432,12 +432,8 @@ class Log:
     def under(self, from_: int, to: int, at: int | None = None) -> list[Row]:
         """What departed under the residue that stands or lies at exactly this span."""
         span = Span(_turn_id(from_, "from"), _turn_id(to, "to"))
-        rows = self.index(at)
-        if not any(row.kind == "residue" and row.span == span for row in rows):
-            known = sorted({row.span for row in rows if row.kind == "residue"}, key=lambda s: abs(s.from_ - from_))[:3]
-            near = f"the nearest are over {', '.join(map(str, known))}" if known else "nothing has been evicted yet"
-            raise Refused(f"no residue stands or lies at {span}: {near}")
-        return [row for row in rows if row.location == Location("under", span)]
+        with self._store.reading() as db:
+            return reading.under(db, self.number, span, reading.moment(db, self.number, at))
 
     def read(self, turns: Sequence[int]) -> list[Material]:
         """The named turns' own messages, whole, by id, repeats once; withdrawn and departed turns too."""

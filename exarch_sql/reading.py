@@ -24,11 +24,18 @@ SURVEY_SQL = "SELECT span_from, span_to, role, kind, label, bytes FROM frontier 
 SURVEY_AT_SQL = (
     "SELECT span_from, span_to, role, kind, label, bytes FROM frontier_at WHERE log = ? AND at = ? ORDER BY span_from"
 )
-INDEX_SQL = """
+_INDEX_SQL = """
 SELECT i.span_from, i.span_to, i.role, i.kind, i.label, i.bytes, i.withdrawn, h.span_from, h.span_to
   FROM items_at AS i LEFT JOIN residues AS h ON h.seq = i.holder
- WHERE i.log = :log AND i.at = :at
+ WHERE i.log = :log AND i.at = :at {narrow}
  ORDER BY i.span_from, i.span_to DESC, i.seq DESC"""
+INDEX_SQL = _INDEX_SQL.format(narrow="")
+WITHIN_SQL = _INDEX_SQL.format(  # each end bounds a look-up of its own
+    narrow="AND i.span_from BETWEEN :first AND :last AND i.span_to BETWEEN :first AND :last"
+)
+RESIDUES_SQL = """
+SELECT DISTINCT span_from, span_to FROM residues_at WHERE log = :log AND at = :at
+ ORDER BY abs(span_from - :first), abs(span_to - :last) LIMIT 3"""
 _CONTEXT_SQL = """
 SELECT f.span_from, f.span_to, f.kind, d.note, d.author, r.seq, r.kind, r.calls, r.body, r.body_hash
   FROM {frontier} AS f
@@ -66,16 +73,36 @@ def survey(db: apsw.Connection, log: int, at: int | None = None) -> Survey:
     return Survey(rows, sum(row.bytes for row in rows))
 
 
-def index(db: apsw.Connection, log: int, at: int | None = None) -> list[Row]:
-    """Every item the log ever saw, in index order, each with its location."""
-    if at is None:
-        (at,) = one(db, "SELECT max(seq) FROM records")
+def index(db: apsw.Connection, log: int, at: int | None = None, within: Span | None = None) -> list[Row]:
+    """Every item the log ever saw, in index order, each with its location; or those that lie ``within`` a span."""
+    asked = {"log": log, "at": _latest(db) if at is None else at}
+    found = db.execute(WITHIN_SQL, asked | _ends(within)) if within else db.execute(INDEX_SQL, asked)
     return [
         Row(from_, to, role, kind, label, size, _location(withdrawn, under_from, under_to))
-        for from_, to, role, kind, label, size, withdrawn, under_from, under_to in db.execute(
-            INDEX_SQL, {"log": log, "at": at}
-        )
+        for from_, to, role, kind, label, size, withdrawn, under_from, under_to in found
     ]
+
+
+def under(db: apsw.Connection, log: int, span: Span, at: int | None = None) -> list[Row]:
+    """What departed under the residue over exactly this span. Raises Refused, naming the nearest, where there is none."""
+    rows = index(db, log, at, within=span)
+    if not any(row.kind == "residue" and row.span == span for row in rows):
+        asked = {"log": log, "at": _latest(db) if at is None else at, **_ends(span)}
+        known = [str(Span(*found)) for found in db.execute(RESIDUES_SQL, asked)]
+        near = f"the nearest are over {', '.join(known)}" if known else "nothing has been evicted yet"
+        raise Refused(f"no residue stands or lies at {span}: {near}")
+    return [row for row in rows if row.location == Location("under", span)]
+
+
+def _ends(span: Span) -> dict[str, int]:
+    """A span as bindings."""
+    return {"first": span.from_, "last": span.to}
+
+
+def _latest(db: apsw.Connection) -> int:
+    """The newest record."""
+    seq: int = one(db, "SELECT max(seq) FROM records")[0]
+    return seq
 
 
 def _location(withdrawn: int, under_from: int | None, under_to: int | None) -> Location:

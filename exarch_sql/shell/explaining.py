@@ -25,8 +25,6 @@ class Statement(NamedTuple):
 
 _STATE = Statement("judge.STATE_SQL", judge.STATE_SQL)
 _SURVEY = Statement("reading.SURVEY_SQL", reading.SURVEY_SQL)
-_INDEX = Statement("reading.INDEX_SQL", reading.INDEX_SQL)
-
 _SURVEY_AT = Statement("reading.SURVEY_AT_SQL", reading.SURVEY_AT_SQL)
 
 # What each verb runs; a test holds it to what is traced. In the past, _SURVEY_AT runs in the place of _SURVEY; where there is much
@@ -39,8 +37,8 @@ RUNS: dict[str, tuple[Statement, ...]] = {
         Statement("store.APPEND_OTHER_SQL", store.APPEND_OTHER_SQL),
         _SURVEY,
     ),
-    "index": (_INDEX,),
-    "under": (_INDEX,),
+    "index": (Statement("reading.INDEX_SQL", reading.INDEX_SQL),),
+    "under": (Statement("reading.WITHIN_SQL", reading.WITHIN_SQL),),
     "read": (
         _STATE,
         Statement("reading.MATERIAL_SQL", reading.MATERIAL_SQL),
