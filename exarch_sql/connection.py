@@ -62,6 +62,10 @@ def translation(error: apsw.Error, path: str) -> ExarchError | None:  # noqa: PL
             return Refused(f"the file refused: {error}")
         case apsw.AuthError():
             return BadFile(f"{path} has a schema that is not ours, and nothing in it was run: {error}")
+        case apsw.SQLError():  # our own SQL, of a schema that was ours when the file was opened
+            return BadFile(
+                f"{path} no longer answers as a lineage: {error}; its schema was changed or read wrongly: run verify"
+            )
         case apsw.TooBigError():
             return Refused(f"the text or blob is larger than SQLite holds in one value: {error}; nothing was written")
         case apsw.ConnectionClosedError():
@@ -311,8 +315,12 @@ def open_file(path: str, *, readonly: bool, durability: Durability, timeout: flo
     with _opening(path):
         db = _connect(path, readonly=readonly, timeout=timeout)
         try:
-            faults = _looked_at(db, path)
-            if not faults and not readonly:
+            if faults := _looked_at(db, path):
+                what, how = faults[0]
+                raise BadFile(
+                    f"{path} has a schema that is not ours: {what} is {how} ({len(faults)} such); verify lists them all"
+                )
+            if not readonly:
                 _trust(db, durability)
                 if durability == "full":
                     # the file may be another process's of a moment ago, and so may the log: their names must last too
@@ -320,12 +328,6 @@ def open_file(path: str, *, readonly: bool, durability: Durability, timeout: flo
         except BaseException:
             db.close()
             raise
-    if faults:
-        db.close()
-        what, how = faults[0]
-        raise BadFile(
-            f"{path} has a schema that is not ours: {what} is {how} ({len(faults)} such); verify lists them all"
-        )
     return db
 
 

@@ -68,7 +68,8 @@ def _copied(db: apsw.Connection, path: str, change: Callable[[apsw.Connection], 
             copy = open_file(temporary, readonly=False, durability="full", timeout=5.0)
             try:
                 change(copy)
-                search.drop_if_damaged(copy)  # it is derived: damage to it is no reason to have no copy
+                with Store(copy, path, readonly=False).writing():
+                    search.drop_if_damaged(copy)  # it is derived: damage to it is no reason to have no copy
                 report = verify(copy)
                 copy.execute(CHECKPOINT_SQL)
             finally:

@@ -37,7 +37,7 @@ RESIDUES_SQL = """
 SELECT DISTINCT span_from, span_to FROM residues_at WHERE log = :log AND at = :at
  ORDER BY abs(span_from - :first), abs(span_to - :last) LIMIT 3"""
 _CONTEXT_SQL = """
-SELECT f.span_from, f.span_to, f.kind, d.note, d.author, r.seq, r.kind, r.calls, r.body, r.body_hash
+SELECT f.span_from, f.span_to, f.kind, d.seq, d.note, d.author, r.seq, r.kind, r.calls, r.body, r.body_hash
   FROM {frontier} AS f
   LEFT JOIN residues AS d ON f.kind = 'residue' AND d.seq = f.seq
   LEFT JOIN ancestry AS a ON f.kind <> 'residue' AND a.log = f.log AND f.span_from BETWEEN a.turn_from AND a.turn_to
@@ -51,6 +51,7 @@ SELECT r.seq, r.kind, r.calls, r.body, r.body_hash
   FROM ancestry AS a JOIN records AS r ON r.log = a.ancestor AND r.turn = :turn AND r.seq <= a.upto
  WHERE a.log = :log AND :turn BETWEEN a.turn_from AND a.turn_to
  ORDER BY r.seq"""
+EDIT_SQL = "SELECT body, body_hash FROM records WHERE seq = ?"
 MOMENT_SQL = "SELECT l.opened, (SELECT max(seq) FROM records) FROM logs AS l WHERE l.log = ?"
 
 
@@ -115,9 +116,11 @@ def context(store: Store, db: apsw.Connection, log: int, at: int | None = None) 
     """The messages of the frontier, in order, as recorded; a residue is its own message."""
     said: list[Message] = []
     found = db.execute(CONTEXT_SQL, {"log": log}) if at is None else db.execute(CONTEXT_AT_SQL, {"log": log, "at": at})
-    for from_, to, kind, note, author, *record in found:
+    for from_, to, kind, evicted, note, author, *record in found:
         if kind == "residue":
-            said.append(residue.message(Span(from_, to), note, author, redacted=author == "model" and note is None))
+            span = Span(from_, to)
+            check_residue(db, evicted, span, note)
+            said.append(residue.message(span, note, author, redacted=author == "model" and note is None))
         else:
             said += _said(store, db, *record)
     return said
@@ -129,14 +132,19 @@ def _said(
     """The messages of a record, checked first (L11); a marked hole where it was redacted (L12)."""
     if body is None:
         return redaction.hole(kind, calls)
-    check(store, db, seq, body, hash_)
+    redaction.check(db, seq, body, hash_)
     return messages.decode(body, store.blob)
 
 
-def check(store: Store, db: apsw.Connection, seq: int, body: str, hash_: bytes) -> None:
-    """Raise BadFile, before anything is parsed, when a body is not what was recorded, nor what a redaction left of it."""
-    if store.hash_of(body.encode()) != hash_ and not redaction.leaves(db, seq, body):
-        raise BadFile(f"record {seq} does not hash to the digest recorded for it: its body was altered; run verify")
+def check_residue(db: apsw.Connection, seq: int, span: Span, note: str | None) -> None:
+    """Raise BadFile unless a residue, of which the fold tells, is the one of the eviction's own body (L11)."""
+    body, hash_ = one(db, EDIT_SQL, (seq,))
+    if body is None:  # redacted
+        return
+    redaction.check(db, seq, body, hash_)
+    said = messages.loads(body)
+    if (span.from_, span.to, note) != (said["from"], said["to"], said.get("note")):
+        raise BadFile(f"the residue over {span} is not the one that record {seq} left: run verify, then rebuild")
 
 
 def material(store: Store, db: apsw.Connection, log: int, turn: int) -> Material:

@@ -16,7 +16,7 @@ import msgspec
 
 from exarch_sql import messages
 from exarch_sql.connection import CHECKPOINT_SQL, one
-from exarch_sql.errors import Busy, Refused
+from exarch_sql.errors import BadFile, Busy, Refused
 
 if TYPE_CHECKING:
     from exarch_sql.answers import Message
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 HOLE = "[redacted]"
 
-TARGET_SQL = "SELECT log, kind, turn, body FROM records WHERE seq = ?"
+TARGET_SQL = "SELECT log, kind, turn, body, body_hash FROM records WHERE seq = ?"
 BODIES_SQL = """
-SELECT seq, log, kind, turn, body FROM records WHERE kind NOT IN ('opened', 'redacted') AND body IS NOT NULL ORDER BY seq"""
+SELECT seq, log, kind, turn, body, body_hash FROM records
+ WHERE kind NOT IN ('opened', 'redacted') AND body IS NOT NULL ORDER BY seq"""
 BLANK_SQL = """
 UPDATE records SET body = :left, note = NULL, label = CASE WHEN label IS NULL THEN NULL ELSE '' END WHERE seq = :seq"""
 BLANK_NOTE_SQL = "UPDATE residues SET note = NULL WHERE seq = ? AND note IS NOT NULL"
@@ -57,7 +58,7 @@ def redact(store: Store, db: apsw.Connection, target: int, part: int | None, rea
     if row is None:
         (newest,) = one(db, "SELECT max(seq) FROM records")
         raise Refused(f"record {target} is not recorded: the latest is {newest}")
-    log, kind, turn, body = row
+    log, kind, turn, body, hash_ = row
     if kind in ("opened", "redacted"):
         raise Refused(f"record {target} is of kind {kind}, which says what the file is and holds no text to blank")
     if body is None:
@@ -66,6 +67,7 @@ def redact(store: Store, db: apsw.Connection, target: int, part: int | None, rea
         raise Refused("a redaction's reason is text without NUL or half surrogates")
     if part is not None and turn is None:
         raise Refused(f"record {target} is of kind {kind} and has no parts: redact it whole, without a part")
+    check(db, target, body, hash_)  # or what is left of an altered body would be recorded as what was said
     left, removed = (None, messages.loads(body)) if part is None else _without_part(target, body, part)
     blobs = [name for name in dict.fromkeys(messages.holes(removed)) if not _named_elsewhere(db, target, name, left)]
     particulars = {
@@ -105,7 +107,8 @@ def find(db: apsw.Connection, pattern: str) -> list[Sighting]:
 
     compiled = compile_pattern(pattern)
     found = []
-    for seq, log, kind, turn, body in db.execute(BODIES_SQL):
+    for seq, log, kind, turn, body, hash_ in db.execute(BODIES_SQL):
+        check(db, seq, body, hash_)
         said = messages.loads(body)
         whole = turn is None or not isinstance(said, list)
         parts = [(None, said)] if whole else enumerate(part for message in said for part in message["parts"])
@@ -155,6 +158,12 @@ def hole(kind: str, calls: str | None) -> list[Message]:
         return [{"role": "tool", "parts": [_hole({"type": "tool_call_response", "id": call})]} for call in ids]
     parts = [_hole({"type": "text"}), *(_hole({"type": "tool_call", "id": call, "name": "redacted"}) for call in ids)]
     return [{"role": "assistant" if kind == "assistant" else "user", "parts": parts}]
+
+
+def check(db: apsw.Connection, seq: int, body: str, hash_: bytes) -> None:
+    """Raise BadFile, before anything is parsed, when a body is not what was recorded, nor what a redaction left of it (L11)."""
+    if not isinstance(body, str) or (sha256(body.encode()).digest() != hash_ and not leaves(db, seq, body)):
+        raise BadFile(f"record {seq} does not hash to the digest recorded for it: its body was altered; run verify")
 
 
 def leaves(db: apsw.Connection, target: int, body: str) -> bool:

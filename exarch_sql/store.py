@@ -95,12 +95,20 @@ class Held:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._lock.release()
-        if isinstance(error, apsw.Error) and (ours := translation(error, self._store.path)):
+        ours = self._ours(error)
+        if isinstance(ours or error, BadFile):
+            with contextlib.suppress(apsw.Error):
+                self._store.db.release_memory()  # its pages may have been read wrongly, once: read them anew
+        if ours:
             raise ours from error
+
+    def _ours(self, error: BaseException | None) -> ExarchError | None:
+        """Our error for one that is not ours; None for others."""
+        if isinstance(error, apsw.Error):
+            return translation(error, self._store.path)
         if isinstance(error, UnicodeDecodeError):
-            raise BadFile(
-                f"{self._store.path} holds text that is not UTF-8: run verify, which names the record"
-            ) from error
+            return BadFile(f"{self._store.path} holds text that is not UTF-8: run verify, which names the record")
+        return None
 
 
 class Store:
@@ -281,8 +289,13 @@ class Store:
 
     def tip(self) -> tuple[int, bytes]:
         """The newest record's seq and digest; (0, genesis) before the first."""
-        row = self.db.execute(TIP_SQL).fetchone()
-        return row or (0, chain.genesis(*self.lineage()))
+        row: Any = self.db.execute(TIP_SQL).fetchone()
+        if row is None:
+            return 0, chain.genesis(*self.lineage())
+        seq, digest = row
+        if not isinstance(digest, bytes):  # what SQLite reads off a damaged page has any type
+            raise BadFile(f"{self.path} holds no digest for record {seq}: run verify")
+        return seq, digest
 
     def lineage(self) -> tuple[str, int, int]:
         """The lineage's uuid, creation time and format."""

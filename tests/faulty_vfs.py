@@ -1,4 +1,4 @@
-"""A disk that fails on purpose: a VFS over the real one which can fail, tear or drop any operation, and lose power.
+"""A disk that fails on purpose: a VFS over the real one which can fail, tear or drop any operation, misread, and lose power.
 
 SQLite runs on it because it is registered as the default VFS, and the few calls that the product itself makes of ``os`` (open,
 link, unlink, fsync) are counted and failed by the same rules; nothing in the product knows of it.
@@ -6,6 +6,9 @@ link, unlink, fsync) are counted and failed by the same rules; nothing in the pr
 The real files always hold what programs see. What a power cut would leave is kept beside that, as POSIX promises it and no better:
 of each file what was synced, and any subset, sector by sector, of what was written since; of the folder the names that were
 synced, and any subset of those that came and went since. ``Disk.restart`` writes such a remainder over the real files.
+
+What only looks (a read, a file's size, whether there is one, the opening of one that is there) is numbered apart, as a *look*, and
+has faults of its own.
 
 One thing differs from a disk under SQLite's own VFS: the driver raises what a VFS written in Python raised even where SQLite itself
 went on (a checkpoint that fails after its commit, a failure while closing), or prints it where it cannot. So a step may fail here
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Kind = Literal["error", "full", "torn", "drop", "power"]
+LookKind = Literal["unread", "short", "rot", "rotten"]
 SECTOR_BYTES = 512
 GARBAGE = b"\xa5"
 SIDECAR_OF_MEMORY = (
@@ -41,6 +45,9 @@ _VFS_ERRORS = {
     "sync": apsw.SQLITE_IOERR_FSYNC,
     "truncate": apsw.SQLITE_IOERR_TRUNCATE,
     "delete": apsw.SQLITE_IOERR_DELETE,
+    "read": apsw.SQLITE_IOERR_READ,
+    "size": apsw.SQLITE_IOERR_FSTAT,
+    "access": apsw.SQLITE_IOERR_ACCESS,
 }
 REAL = apsw.vfs_names()[0]  # the default before any of ours
 _numbers = itertools.count()
@@ -58,12 +65,25 @@ class Fault:
     kind: Kind
 
 
+@dataclass(frozen=True)
+class Misread:
+    """What happens to look number ``at``, counted from 1.
+
+    ``unread`` fails it. Of a read, ``short`` brings half of what was asked for, ``rot`` one bit that is not what was written, and
+    ``rotten`` that and, until it is written anew, the same wrong bit in every later read; other looks they leave alone.
+    """
+
+    at: int
+    kind: LookKind
+
+
 @dataclass
 class Inode:
     """A file's durable content, and what was done to it since: (offset, bytes) written, or the size it was cut to."""
 
     synced: bytearray
     since: list[tuple[int, bytes] | int] = field(default_factory=list)
+    rotten: dict[int, int] = field(default_factory=dict)  # place in the file: the bits that it is read with wrongly
 
     def sync(self) -> None:
         """Make all of it durable."""
@@ -109,11 +129,13 @@ def _put(content: bytearray, offset: int, data: bytes, filler: bytes) -> None:
 class Disk:
     """The files of one folder, what is durable of them, and the faults that are to come."""
 
-    def __init__(self, folder: Path, *faults: Fault) -> None:
+    def __init__(self, folder: Path, *faults: Fault | Misread) -> None:
         self.folder = Path(os.path.realpath(folder))
-        self.faults = {fault.at: fault.kind for fault in faults}
+        self.faults = {fault.at: fault.kind for fault in faults if isinstance(fault, Fault)}
+        self.misreads = {fault.at: fault.kind for fault in faults if isinstance(fault, Misread)}
         self.full = self.off = False
-        self.operations = 0
+        self.operations = self.looks = 0
+        self.looked: list[str] = []
         self.history: list[str] = []
         self.names: dict[str, Inode] = {}  # as programs see them
         self.durable: dict[str, Inode] = {}
@@ -150,10 +172,22 @@ class Disk:
             return "half"
         raise OSError(errno.EIO, "the power is off" if self.off else "the operation failed on purpose")
 
+    def look(self, what: str, path: str) -> LookKind | None:
+        """Count a look and say how it is to mislead. Raises OSError where it is to fail."""
+        self.looks += 1
+        self.looked.append(f"{self.looks} {what} {os.path.basename(path)}")
+        kind = self.misreads.get(self.looks)
+        if kind == "unread":
+            raise OSError(errno.EIO, f"the {what} failed on purpose")
+        return kind
+
     def mend(self) -> None:
-        """Make room, and let nothing more fail."""
+        """Make room, and let nothing more fail or mislead."""
         self.faults.clear()
+        self.misreads.clear()
         self.full = False
+        for inode in self.names.values():
+            inode.rotten.clear()
 
     def create(self, path: str) -> None:
         """A new, empty file has a name."""
@@ -211,7 +245,7 @@ def _failed(what: str, error: OSError) -> apsw.Error:
         full = apsw.FullError(error.strerror)
         full.extendedresult = apsw.SQLITE_FULL
         return full
-    if what == "create":
+    if what in ("create", "open"):
         unopened = apsw.CantOpenError(error.strerror)
         unopened.extendedresult = apsw.SQLITE_CANTOPEN
         return unopened
@@ -233,12 +267,24 @@ class FaultyVFS(apsw.VFS):
         if path is None or not self.disk.holds(path):
             return apsw.VFSFile(REAL, name, flags)
         new = bool(flags[0] & apsw.SQLITE_OPEN_CREATE) and path not in self.disk.names
-        if new:
-            try:
-                self.disk.step("create", path)
-            except OSError as error:
-                raise _failed("create", error) from None
+        what = "create" if new else "open"
+        try:
+            if new:
+                self.disk.step(what, path)
+            else:
+                self.disk.look(what, path)
+        except OSError as error:
+            raise _failed(what, error) from None
         return _FaultyFile(self.disk, path, name, flags, new=new)
+
+    def xAccess(self, pathname: str, flags: int) -> bool:  # noqa: N802
+        """Whether there is such a file."""
+        if self.disk.holds(pathname):
+            try:
+                self.disk.look("access", pathname)
+            except OSError as error:
+                raise _failed("access", error) from None
+        return super().xAccess(pathname, flags)
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
         """Delete a file, and with ``syncdir`` make that durable."""
@@ -274,12 +320,45 @@ class _FaultyFile(apsw.VFSFile):
         except OSError as error:
             raise _failed(what, error) from None
 
+    def _look(self, what: str) -> str | None:
+        try:
+            return self.disk.look(what, self.path)
+        except OSError as error:
+            raise _failed(what, error) from None
+
+    def xFileSize(self) -> int:  # noqa: N802
+        """The bytes of the file."""
+        self._look("size")
+        return super().xFileSize()
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
+        """Read, what was written or, on purpose, something else."""
+        how = self._look("read")
+        data = super().xRead(amount, offset)
+        if how == "short":
+            return data[: len(data) // 2]
+        if not data or (how is None and not self.inode.rotten):
+            return data
+        dice = random.Random(self.disk.looks)  # noqa: S311
+        place, bit = offset + dice.randrange(len(data)), 1 << dice.randrange(8)
+        wrong = dict(self.inode.rotten)
+        if how:
+            wrong[place] = wrong.get(place, 0) ^ bit
+        if how == "rotten":
+            self.inode.rotten = wrong
+        read = bytearray(data)
+        for at in wrong.keys() & range(offset, offset + len(data)):
+            read[at - offset] ^= wrong[at]
+        return bytes(read)
+
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
         """Write, for programs to see; durable only with the next sync."""
         how = self._step("write")
         done = {"do": bytes(data), "half": bytes(data[: len(data) // 2]), "skip": b""}[how]
         if done:
             super().xWrite(done, offset)
+            for place in self.inode.rotten.keys() & range(offset, offset + len(done)):
+                del self.inode.rotten[place]
             self.inode.since.append((offset, done))
         if how == "half":
             raise _failed("write", OSError(errno.EIO, "half of the write was done"))

@@ -32,7 +32,7 @@ from exarch_sql import Archive, ExarchError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from faulty_vfs import Kind
+    from faulty_vfs import Kind, Misread
 
 FAULTS = os.environ.get("EXARCH_FAULTS", "8")
 NAME = "a.exarch"
@@ -54,6 +54,7 @@ class Session:
         self.archive: Archive = None  # type: ignore[assignment]  # until opened
         self.beside: Archive | None = None
         self.acknowledged = 0
+        self.said: list[tuple[str, Any]] = []  # what it was answered, where a scenario asks
 
     def open(self) -> None:
         """Open the file, or make it."""
@@ -220,7 +221,7 @@ class Trial:
         run.leave()
         return states
 
-    def play(self, *faults: Fault, again: bool = False) -> tuple[Session, Disk]:
+    def play(self, *faults: Fault | Misread, again: bool = False) -> tuple[Session, Disk]:
         """The steps on a disk with these faults. They end at the first failure, or, ``again``, are asked for until they succeed."""
         run = self.session()
         disk = Disk(self.folder, *faults)

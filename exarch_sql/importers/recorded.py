@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from exarch_sql import messages, reading
+from exarch_sql import messages, reading, redaction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +76,7 @@ def body(log: Log, key: str) -> Json:
         row = db.execute(BODY_SQL, (log.number, key)).fetchone()
         if row is None or row[1] is None:
             return {}
-        reading.check(store, db, *row)
+        redaction.check(db, *row)
         found = messages.loads(row[1])
     return found if isinstance(found, dict) else {}
 

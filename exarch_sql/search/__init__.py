@@ -11,6 +11,7 @@ filters spare work, and neither may lose a hit:
 ``budget`` bounds the time; ``checking`` is what verify asks.
 """
 
+from exarch_sql.reading import EDIT_SQL
 from exarch_sql.search.build import Indexed, catch_up, drop, drop_if_damaged, reindex
 from exarch_sql.search.grep import NOTES_SQL, SECONDS, Search, SearchWarning
 from exarch_sql.search.stretches import ANCESTRY_SQL, BODIES_SQL, WEIGHT_SQL
@@ -22,6 +23,7 @@ SCAN = {
     "stretches.WEIGHT_SQL": WEIGHT_SQL,
     "grep.NOTES_SQL": NOTES_SQL,
     "stretches.BODIES_SQL": BODIES_SQL,
+    "reading.EDIT_SQL": EDIT_SQL,
     "tally.BODY_SQL": BODY_SQL,
     "tally.KIND_SQL": KIND_SQL,
 }

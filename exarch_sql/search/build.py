@@ -15,7 +15,7 @@ import apsw
 import msgspec
 
 from exarch_sql.connection import one, optional_schema
-from exarch_sql.errors import Busy, ExarchError, Refused
+from exarch_sql.errors import BadFile, Busy, ExarchError, Refused
 from exarch_sql.patterns import indexable
 from exarch_sql.search import index, pages
 from exarch_sql.search.pages import Damaged
@@ -87,7 +87,12 @@ def reindex(store: Store, progress: Callable[[int, int], None] | None = None) ->
     except Damaged as damage:
         why = str(damage)
     _discard(store)
-    return _built(store, progress, why)
+    try:
+        return _built(store, progress, why)
+    except Damaged as damage:
+        raise BadFile(
+            f"{store.path}: the search index, begun anew, came out damaged ({damage}): run verify"
+        ) from damage
 
 
 def _built(store: Store, progress: Callable[[int, int], None] | None, why: str | None) -> Indexed:
@@ -162,10 +167,9 @@ def drop(db: apsw.Connection) -> None:
 
 
 def drop_if_damaged(db: apsw.Connection) -> None:
-    """Take out an index that verify would find fault with, inside no transaction."""
-    with db:
-        if _fault(db):
-            drop(db)
+    """Take out an index that verify would find fault with, inside an open write transaction."""
+    if _fault(db):
+        drop(db)
 
 
 def discard(store: Store) -> None:

@@ -108,7 +108,7 @@ class Search:
     ) -> Found:
         """The hits: candidates of the index as far as it goes, everything past it."""
         after = usable.seq if usable else 0
-        self._tally = tally = Tally(self._store, db, log, self._pattern, self._budget)
+        self._tally = tally = Tally(db, log, self._pattern, self._budget)
         if notes:
             tally.take_notes(self._notes(db, log, usable))
         if usable:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from exarch_sql import reading
-from exarch_sql.answers import Found, Hit
+from exarch_sql import reading, redaction
+from exarch_sql.answers import Found, Hit, Span
 from exarch_sql.connection import one
 from exarch_sql.search.texts import passages
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from exarch_sql.search.index import Note
     from exarch_sql.search.stretches import Body
     from exarch_sql.search.texts import Passage
-    from exarch_sql.store import Store
 
 MAX_HITS = 100
 TEXT_BYTES = 200
@@ -38,11 +37,13 @@ SELECT CASE WHEN a.ancestor = a.log THEN o.origin ELSE 'inherited' END
 class Tally:
     """What was found so far. Batches come in index order; ``at`` is the first turn of the newest one."""
 
-    def __init__(self, store: Store, db: apsw.Connection, log: int, pattern: Pattern, budget: Budget) -> None:
-        self._store, self._db, self._log = store, db, log
+    def __init__(self, db: apsw.Connection, log: int, pattern: Pattern, budget: Budget) -> None:
+        self._db, self._log = db, log
         self._pattern, self._tick = pattern, budget.tick
         self._hits: list[Hit] = []
-        self._notes: list[tuple[int, Hit]] = []  # of those to report: the seq, and the hit; the next one last
+        self._notes: list[
+            tuple[int, str, Hit]
+        ] = []  # of those to report: the seq, the note, and the hit; the next one last
         self._checked: set[int] = set()
         self.total = 0
         self.at: int | None = None
@@ -53,7 +54,7 @@ class Tally:
             for number, line in self._pattern.matching_lines(note, self._tick):
                 self.total += 1
                 if len(self._notes) < MAX_HITS:
-                    self._notes.append((seq, Hit(from_, to, "residue", "user", number, clipped(line))))
+                    self._notes.append((seq, note, Hit(from_, to, "residue", "user", number, clipped(line))))
         self._notes.reverse()
 
     def take(self, batch: Sequence[Body], at: int | None = None) -> None:
@@ -90,9 +91,9 @@ class Tally:
 
     def _report_notes(self, turn: int | None) -> None:
         """Report the notes that stand before a turn; all that are left without one."""
-        while self._notes and len(self._hits) < MAX_HITS and (turn is None or self._notes[-1][1].from_ <= turn):
-            seq, hit = self._notes.pop()
-            self._check(seq)
+        while self._notes and len(self._hits) < MAX_HITS and (turn is None or self._notes[-1][2].from_ <= turn):
+            seq, note, hit = self._notes.pop()
+            reading.check_residue(self._db, seq, Span(hit.from_, hit.to), note)
             self._hits.append(hit)
 
     def _kind(self, turn: int) -> Any:
@@ -102,7 +103,7 @@ class Tally:
         """Raise BadFile unless a record's body is what was recorded, or what a redaction left of it."""
         if seq not in self._checked:
             body, hash_ = one(self._db, BODY_SQL, (seq,))
-            reading.check(self._store, self._db, seq, body.decode(errors="replace"), hash_)
+            redaction.check(self._db, seq, body.decode(errors="replace"), hash_)
             self._checked.add(seq)
 
 
