@@ -162,12 +162,14 @@ CREATE TABLE withdrawals (
 
 -- one row per outermost span on which no turn of the log's context lies: a residue that stands there, or withdrawn ground.
 -- Disjoint. Rows come and go as ground is covered by wider ground: what is here now is a function of the tables above.
+-- The key's columns come first: integrity_check of SQLite 3.40 looks for a NULL in the wrong column of a table without rowid where
+-- they do not, and finds one.
 CREATE TABLE standing (
   log       INTEGER NOT NULL, -- the log whose context it is
-  span_from INTEGER NOT NULL, -- first turn id of the ground
-  span_to   INTEGER NOT NULL, -- last one, inclusive
-  residue   INTEGER,          -- seq of the residue that stands here; NULL for withdrawn ground
+  span_to   INTEGER NOT NULL, -- last turn id of the ground, inclusive
   seq       INTEGER NOT NULL, -- record of this log that laid it (of inherited ground: `opened`)
+  span_from INTEGER NOT NULL, -- first turn id of the ground
+  residue   INTEGER,          -- seq of the residue that stands here; NULL for withdrawn ground
   PRIMARY KEY (log, span_to, seq),
   CONSTRAINT never_inverted CHECK (span_from <= span_to)
 ) STRICT, WITHOUT ROWID;

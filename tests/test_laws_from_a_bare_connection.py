@@ -638,9 +638,8 @@ def forged_fold_rows(db: sqlite3.Connection, newest: forge.Row) -> Iterator[tupl
     (reach,) = db.execute("SELECT reach FROM state WHERE log = ?", (log,)).fetchone()
     ids = range(reach + 2)
     residues = [None, 0, seq, *(row["seq"] for row in rows(db, "residues"))]
-    yield from (("standing", (log, *row, seq)) for row in itertools.product(ids, ids, residues))
-    yield from (("standing", (log % 6 + 1, *row, seq)) for row in itertools.product(ids, ids, (None, seq)))
-    yield from (("standing", (log, *row, seq - 1)) for row in itertools.product(ids, ids, (None, seq)))
+    for one, by, grounds in ((log, seq, residues), (log % 6 + 1, seq, (None, seq)), (log, seq - 1, (None, seq))):
+        yield from (("standing", (one, to, by, *row)) for to, *row in itertools.product(ids, ids, grounds))
     holders = [one for one in residues if one]
     yield from (
         ("locations", (one, *row))
