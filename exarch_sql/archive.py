@@ -243,7 +243,7 @@ class Archive:
         from exarch_sql import stats  # noqa: PLC0415
 
         with self._store.reading() as db:
-            return stats.stats(db, self.path)
+            return stats.stats(db)
 
 
 def _found(db: apsw.Connection, uuid: str, created_ms: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from exarch_sql.connection import one
@@ -10,25 +11,28 @@ from exarch_sql.connection import one
 if TYPE_CHECKING:
     import apsw
 
-COUNTS_SQL = (
-    "SELECT kind, count(*), coalesce(sum(length(CAST(body AS BLOB))), 0) FROM records GROUP BY kind ORDER BY kind"
-)
+# Counted here: SQL's GROUP BY would sort the rows in memory. octet_length reads a body's length without the body.
+SIZES_SQL = "SELECT kind, octet_length(body) FROM records"
 BLOBS_SQL = "SELECT count(*), coalesce(sum(bytes), 0) FROM blobs"
 
 
-def stats(db: apsw.Connection, path: str) -> dict[str, Any]:
+def stats(db: apsw.Connection) -> dict[str, Any]:
     """Counts (records, by kind, logs, turns, residues, blobs) and bytes (of bodies, blobs, the file)."""
-    kinds = {kind: (count, size) for kind, count, size in db.execute(COUNTS_SQL)}
+    kinds: Counter[str] = Counter()
+    body_bytes = 0
+    for kind, size in db.execute(SIZES_SQL):
+        kinds[kind] += 1
+        body_bytes += size or 0
     blobs, blob_bytes = one(db, BLOBS_SQL)
-    sidecars = (path, path + "-wal")
+    parts = (db.filename, db.filename + "-wal")
     return {
-        "records": sum(count for count, _ in kinds.values()),
-        "kinds": {kind: count for kind, (count, _) in kinds.items()},
+        "records": kinds.total(),
+        "kinds": dict(sorted(kinds.items())),
         "logs": one(db, "SELECT count(*) FROM logs")[0],
-        "turns": sum(kinds.get(kind, (0, 0))[0] for kind in ("prompt", "assistant")),
+        "turns": kinds["prompt"] + kinds["assistant"],
         "residues": one(db, "SELECT count(*) FROM residues")[0],
         "blobs": blobs,
-        "body-bytes": sum(size for _, size in kinds.values()),
+        "body-bytes": body_bytes,
         "blob-bytes": blob_bytes,
-        "file-bytes": sum(os.path.getsize(name) for name in sidecars if os.path.exists(name)),
+        "file-bytes": sum(os.path.getsize(name) for name in parts if os.path.exists(name)),
     }
