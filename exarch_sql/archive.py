@@ -62,24 +62,19 @@ class Archive:
         name = os.fsdecode(path)
         if not name or "\0" in name or name == ":memory:" or name.startswith("file:"):
             raise Refused(f"{name!r} is no path of a file: an archive lives in one, such as 'agent.exarch'")
+        absolute = _absolute(name)
         if not os.path.exists(name):
             if readonly:
                 raise BadFile(
                     f"{name} does not exist: a file opened for reading must be there; leave readonly out to make it"
                 )
             create_file(name, _found, created_ms=now_ms())
-        return cls(
-            Store(
-                open_file(name, readonly=readonly, durability=durability, timeout=timeout),
-                name,
-                readonly=readonly,
-                timeout=timeout,
-            )
-        )
+        db = open_file(name, readonly=readonly, durability=durability, timeout=timeout)
+        return cls(Store(db, absolute, readonly=readonly, timeout=timeout))
 
     @property
     def path(self) -> str:
-        """Where the file lies."""
+        """Where the file lies: the name it was opened by, made absolute then; symbolic links in it are kept."""
         return self._store.path
 
     def __enter__(self) -> Self:
@@ -244,6 +239,16 @@ class Archive:
 
         with self._store.reading() as db:
             return stats.stats(db)
+
+
+def _absolute(name: str) -> str:
+    """A path that means the same wherever the process goes. Nothing in it is resolved: through a link, ``..`` leads elsewhere."""
+    try:
+        return name if os.path.isabs(name) else os.path.join(os.getcwd(), name)
+    except OSError as error:
+        raise BadFile(
+            f"{name} cannot be opened: the folder this process works in is gone ({error.strerror})"
+        ) from error
 
 
 def _found(db: apsw.Connection, uuid: str, created_ms: int) -> None:
