@@ -19,7 +19,7 @@ MAX_TEXT_BYTES = 400  # of everything but the quoted note
 LINE_BREAKS = "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
 
 # Characters a terminal or a reader may act on or not show: a fixed list, so that a residue's bytes never depend on the Unicode
-# version of the Python that renders it.
+# version of the Python that renders it. Not the list of `unseen`, which may grow: what a residue weighs is recorded.
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -10,6 +11,7 @@ from door_host import MemoryLog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exarch_sql.cli import printing
 from exarch_sql.door import Door, Failed, Overrun
 from exarch_sql.door.refusals import visible
 from exarch_sql.door.values import UNIT, Map, Record, Unit, Value, Variant, equal, literal, quoted, shape, to_json
@@ -51,6 +53,18 @@ def test_a_value_prints_as_a_literal_that_evaluates_to_an_equal_value(value: Val
 
     assert equal(again, value)
     assert type(again) is type(value)
+
+
+def test_every_code_point_prints_and_parses_back_on_a_terminal_too() -> None:
+    """One list says what is spelled out: what the command line would still change in a literal would no longer parse back."""
+    door = Door(MemoryLog([]))
+    by_spelling = itertools.groupby(map(chr, range(0x110000)), lambda char: (len(quoted(char)), ord(char) >> 16))
+    runs = ["".join(run) for _, run in by_spelling]  # of code points that print alike: together, for time
+    assert sum(map(len, runs)) == 0x110000
+    for texts in (tuple(map(chr, range(0x300))), *([run] for run in runs)):
+        printed = literal(tuple(texts))
+        assert printing.visible(printed, keep="\n\t") == printed
+        assert door.run(printed).value == tuple(texts)
 
 
 @settings(max_examples=200)

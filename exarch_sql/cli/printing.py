@@ -13,6 +13,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from exarch_sql.unseen import UNSEEN
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -23,14 +25,8 @@ Form = Literal["eyes", "json", "nl"]
 DRAWN_ROWS = 1000  # past these, rich is too slow to draw (a millisecond a row), and nobody looks row by row
 CELL_POINTS = 300  # of a cell in a table; JSON has the whole
 
-# What a terminal acts on or does not show: controls, surrogates, line and paragraph separators, and the formats but for the two
-# joiners that scripts and emoji need, and the number signs that are seen.
-_ACTING_RANGES = (
-    "\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
-_ACTING = re.compile(f"[{_ACTING_RANGES}]")
-_ACTING_IN_JSON = re.compile(f"(?![\n ])[{_ACTING_RANGES}]")
+_ACTING = re.compile(f"[{UNSEEN}]")
+_ACTING_IN_JSON = re.compile(f"(?![\n ])[{UNSEEN}]")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from exarch_sql.door.limits import NESTING
 from exarch_sql.door.refusals import Failed, Overrun
+from exarch_sql.unseen import UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -78,10 +79,7 @@ Step: TypeAlias = "Callable[[], None]"  # one unit of a run's work
 
 QUOTE_RUN = re.compile(r"'(#*)")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-# What only an escape can carry: controls but TAB and LF, invisible or line-breaking marks, bidirectional overrides, surrogates.
-UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
-)
+UNSAFE = re.compile(f"(?![\t\n])[{UNSEEN}]")  # what only an escape can carry
 
 
 def kind(value: Value) -> str:  # noqa: PLR0911 - one return a type
