@@ -16,6 +16,14 @@ class Refused(ExarchError):
     """A law or a state said no. Nothing was written; the message names the fix."""
 
 
+class Unfinished(Refused):
+    """A search's time was up, and an answer is complete or none. ``where`` says how far it came, and how to ask for less."""
+
+    def __init__(self, message: str, where: str) -> None:
+        super().__init__(message)
+        self.where = where
+
+
 class Busy(ExarchError):
     """Another connection, thread or task held the file past the bounded wait. Trying the same again is safe."""
 

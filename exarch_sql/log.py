@@ -454,8 +454,9 @@ class Log:
     ) -> Found:
         """Every matching line of all turns but the one being written, and of notes: the 100 oldest, and the count of all.
 
-        Named ``turns`` are searched exactly, without notes. Past ``seconds`` it is Refused, saying where it stopped and how to
-        search in parts. ``tell`` is told when the search index is damaged, and so was not used; without it that is a warning.
+        Named ``turns`` are searched exactly, without notes. Past ``seconds`` it is Refused (`errors.Unfinished`): where it
+        stopped, and how to search in parts. ``tell`` is told when the search index is damaged, and so was not used; without it
+        that is a warning.
         """
         from exarch_sql import search  # noqa: PLC0415  (RE2 is loaded only by those who search)
 

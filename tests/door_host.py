@@ -108,7 +108,7 @@ class MemoryLog:
             for turn in sorted(set(turns))
         ]
 
-    def grep(self, pattern: str, turns: Sequence[int] | None = None) -> Found:
+    def grep(self, pattern: str, turns: Sequence[int] | None = None, *, seconds: float = 5.0) -> Found:
         """Matching lines of the messages."""
         for turn in turns or []:
             self._recorded(turn)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from exarch_sql import Archive
-from exarch_sql.door import Door, DoorRefused
+from exarch_sql.door import Door, DoorRefused, Overrun
 from exarch_sql.door.teaching import code_lines
 from exarch_sql.errors import Refused
+from exarch_sql.search import budget, grep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +54,29 @@ def test_every_taught_line_runs_on_an_archive(log: Log) -> None:
         door.run(line)
 
     assert [row.label for row in log.survey().rows if row.kind == "residue"] == ["lexer was fine; the bug is in range"]
+
+
+def test_a_search_past_the_time_of_its_line_is_refused_as_the_door_refuses(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own bound by name, and lines that do it in parts; no advice to allow more seconds, which no line can."""
+    monkeypatch.setattr(grep, "BATCH_BYTES", 300)
+    looks = itertools.count()
+
+    def tick(_: budget.Budget) -> None:
+        if next(looks) > 12:
+            raise budget.Spent
+
+    with monkeypatch.context() as patch:
+        patch.setattr(budget.Budget, "tick", tick)
+        with pytest.raises(Overrun) as refused:
+            Door(log).run("`grep [pattern: 'FAILED']")
+    said = refused.value.reason
+    assert said.startswith("the line ran for more than 5 s: its search stopped in turn ")
+    assert "seconds" not in said
+    parts = re.findall(r"turns: !\{range \d+ \d+\}", said)
+    totals = [Door(log).run(f"let found = `grep [pattern: 'FAILED', {part}]; $found[total]").value for part in parts]
+    assert sum(totals) == log.grep("FAILED").total
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from door_host import MemoryLog
@@ -14,9 +14,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from regenerate_door_trees import ACCEPTED, REFUSED, SLIPS, load
 
+from exarch_sql.answers import Found
 from exarch_sql.door import Answer, Door, Limits, Malformed, Overrun
 from exarch_sql.door.teaching import code_lines
-from exarch_sql.errors import Refused
+from exarch_sql.errors import Refused, Unfinished
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LINES = [case["source"] for corpus in (ACCEPTED, REFUSED, SLIPS) for case in load(corpus)] + code_lines()
 PIECES = st.sampled_from(
@@ -206,6 +210,43 @@ def test_a_bomb_takes_memory_in_proportion_to_its_bound(name: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 150 * MEGABYTE
+
+
+class SlowToSearch(MemoryLog):
+    """A log whose searches take all the time they are given, of a clock of its own."""
+
+    def __init__(self, clock: list[float]) -> None:
+        super().__init__([])
+        self.clock = clock
+        self.given: list[float] = []
+
+    def grep(self, pattern: str, turns: Sequence[int] | None = None, *, seconds: float = 5.0) -> Found:
+        """Searches for as long as it may, but for `quick`."""
+        self.given.append(seconds)
+        self.clock[0] += 3.0 if pattern == "quick" else seconds + 0.5
+        if pattern == "quick":
+            return Found((), 0)
+        raise Unfinished("the search took too long", "stopped in turn 7, with 2 hits by then; or search for less")
+
+
+def test_a_search_is_given_the_time_that_is_left_of_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run ends within its own seconds, and says which bound that was, and where its search stopped."""
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    log = SlowToSearch(clock)
+    door = Door(log, limits=Limits(seconds=5.0))
+
+    with pytest.raises(Overrun) as refused:
+        door.run("`grep [pattern: 'quick']; `grep [pattern: 'slow']")
+
+    assert log.given == [5.0, 2.0]
+    said = "the line ran for more than 5 s: its search stopped in turn 7, with 2 hits by then; or search for less"
+    assert refused.value.reason == said
+    assert refused.value.column == 27
+    log.given.clear()
+    with pytest.raises(Overrun, match="ran for more than 5 s: narrow it"):
+        door.run("`grep [pattern: 'quick']; `grep [pattern: 'quick']; `grep [pattern: 'quick']")
+    assert log.given == [5.0, 2.0]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ class Evaluator:
     def ask(self, family: str, argument: Value) -> Value:
         """A verb's answer."""
         call = verbs.decode(family, argument)
-        answer = call.ask(self._host)
+        answer = call.ask(self._host, self.meter)
         self.called.append((call, answer))
         return answer
 

@@ -1,7 +1,8 @@
 """The bounds a run of the door keeps, and the meter that counts against them.
 
 Every loop of the evaluator spends steps, every list and text it builds spends bytes, and both look at the clock, so that no
-line a model can type takes unbounded time or memory. What a verb itself costs is the log's own affair.
+line a model can type takes unbounded time or memory. What a verb itself costs is the log's own affair, but for a search, which is
+given the time that is left.
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ class Meter:
         if self._steps >= self._look:
             self._look = self._steps + CLOCK_STEPS
             self.clock()
+
+    def left(self) -> float:
+        """Seconds left, more than none. Raises when there are none."""
+        self.clock()
+        return max(self._deadline - time.monotonic(), 0.001)
 
     def clock(self) -> None:
         """Look at the time."""

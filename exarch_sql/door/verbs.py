@@ -13,15 +13,16 @@ import msgspec
 from exarch_sql.door import patterns
 from exarch_sql.door.material import row_value, survey_value, turn_value
 from exarch_sql.door.names import NEAR, nearest
-from exarch_sql.door.refusals import DoorRefused, Failed
+from exarch_sql.door.refusals import DoorRefused, Failed, Overrun
 from exarch_sql.door.values import Record, Value, Variant, count, shape
-from exarch_sql.errors import Refused
+from exarch_sql.errors import Refused, Unfinished
 from exarch_sql.residue import check_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from exarch_sql.answers import Found, Material, Row, Survey
+    from exarch_sql.door.limits import Meter
 
 CONTEXT, TRANSCRIPT = "exarch-context", "exarch-transcript"
 Path = tuple[str | int, ...]
@@ -50,8 +51,8 @@ class Host(Protocol):
     def read(self, turns: Sequence[int]) -> Sequence[Material]:
         """Turns, whole."""
 
-    def grep(self, pattern: str, turns: Sequence[int] | None = None) -> Found:
-        """Matching lines, of all turns or of those named."""
+    def grep(self, pattern: str, turns: Sequence[int] | None = None, *, seconds: float) -> Found:
+        """Matching lines, of all turns or of those named. Raises :class:`Unfinished` when it takes more than ``seconds``."""
 
     def evict(self, from_: int, to: int, *, note: str) -> Survey:
         """Let a run go; the survey after."""
@@ -66,7 +67,7 @@ class Verb(msgspec.Struct, frozen=True):
     family: str
     tag: str
     fields: Mapping[str, Callable[[Value, Path], Any]] | None
-    ask: Callable[[Host, dict[str, Any]], Value]
+    ask: Callable[[Host, dict[str, Any], float], Value]  # within so many seconds, where it can tell
     optional: frozenset[str] = frozenset()
 
 
@@ -76,12 +77,14 @@ class Call(msgspec.Struct, frozen=True):
     verb: Verb
     fields: dict[str, Any]
 
-    def ask(self, host: Host) -> Value:
-        """The log's answer. Its refusals arrive as :class:`Failed`, in their own words."""
+    def ask(self, host: Host, meter: Meter) -> Value:
+        """The log's answer, within the time of the run. Its refusals arrive as :class:`Failed`, in their own words."""
         try:
-            return self.verb.ask(host, self.fields)
+            return self.verb.ask(host, self.fields, meter.left())
         except DoorRefused:
             raise
+        except Unfinished as error:
+            raise Overrun(f"the line ran for more than {meter.limits.seconds:g} s: its search {error.where}") from error
         except Refused as error:
             raise Failed(str(error)) from error
 
@@ -241,28 +244,28 @@ def _pattern(value: Value, path: Path) -> str:
 # --- asking ---------------------------------------------------------------------------------------------------------
 
 
-def _survey(host: Host, _fields: dict[str, Any]) -> Value:
+def _survey(host: Host, _fields: dict[str, Any], _seconds: float) -> Value:
     return survey_value(host.survey())
 
 
-def _evict(host: Host, fields: dict[str, Any]) -> Value:
+def _evict(host: Host, fields: dict[str, Any], _seconds: float) -> Value:
     return survey_value(host.evict(fields["from"], fields["to"], note=fields["note"]))
 
 
-def _index(host: Host, _fields: dict[str, Any]) -> Value:
+def _index(host: Host, _fields: dict[str, Any], _seconds: float) -> Value:
     return tuple(row_value(row) for row in host.index())
 
 
-def _under(host: Host, fields: dict[str, Any]) -> Value:
+def _under(host: Host, fields: dict[str, Any], _seconds: float) -> Value:
     return tuple(row_value(row) for row in host.under(fields["from"], fields["to"]))
 
 
-def _read(host: Host, fields: dict[str, Any]) -> Value:
+def _read(host: Host, fields: dict[str, Any], _seconds: float) -> Value:
     return tuple(turn_value(turn) for turn in host.read(fields["turns"]))
 
 
-def _grep(host: Host, fields: dict[str, Any]) -> Value:
-    found = host.grep(fields["pattern"], fields.get("turns"))
+def _grep(host: Host, fields: dict[str, Any], seconds: float) -> Value:
+    found = host.grep(fields["pattern"], fields.get("turns"), seconds=seconds)
     hits = tuple(Record.of(hit.to_dict()) for hit in found.hits)
     return Record.of({"hits": hits, "total": found.total})
 

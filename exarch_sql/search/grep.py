@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from exarch_sql.answers import Found
-from exarch_sql.errors import Refused
+from exarch_sql.errors import Unfinished
 from exarch_sql.patterns import Nothing, compile_pattern
 from exarch_sql.search import build, index
 from exarch_sql.search.budget import Budget, Spent
@@ -150,24 +150,26 @@ class Search:
         if batch:
             yield batch
 
-    def _stopped(self, runs: list[Run], *, notes: bool) -> Refused:
+    def _stopped(self, runs: list[Run], *, notes: bool) -> Unfinished:
         """The refusal of a search that took too long: where it stopped, and the narrower ones that do it in parts."""
         source = self._pattern.source
         shown = repr(source if len(source) <= _SHOWN else source[:_SHOWN] + "...")
         took = f"the search for {shown} took more than {self._budget.seconds:g} s"
-        more = "allow more seconds, or search for a text that the lines have in common"
+        common = "search for a text that the lines have in common"
         if self._tally is None or self._tally.at is None:
-            return Refused(f"{took} and stopped before its first turn: {more}")
+            where = "stopped before its first turn:"
+            return Unfinished(f"{took} and {where} allow more seconds, or {common}", f"{where} {common}")
         at = self._tally.at
         before = [(first, min(last, at - 1)) for first, last in runs if first < at]
         past = [(max(first, at), last) for first, last in runs if last >= at]
         parts = [_range(*run) for run in (*before[:2], *past[:2])]
         cut = " and so on" if len(before) > 2 or len(past) > 2 else ""
         without = ", which leaves the notes out" if notes else ""
-        return Refused(
-            f"{took} and stopped in turn {at}, with {self._tally.total} hits by then: an answer is complete or none. Search in "
-            f"parts, {' then '.join(parts)}{cut}{without}; or {more}"
+        where = (
+            f"stopped in turn {at}, with {self._tally.total} hits by then: an answer is complete or none. Search in parts, "
+            f"{' then '.join(parts)}{cut}{without}; or"
         )
+        return Unfinished(f"{took} and {where} allow more seconds, or {common}", f"{where} {common}")
 
 
 def _range(first: int, last: int) -> str:

@@ -97,9 +97,9 @@ class LogView:
         """Turns, whole: the past never changes them."""
         return self._log.read(turns)
 
-    def grep(self, pattern: str, turns: Sequence[int] | None = None) -> Found:
+    def grep(self, pattern: str, turns: Sequence[int] | None = None, *, seconds: float) -> Found:
         """Matching lines of all that is recorded now."""
-        return self._log.grep(pattern, turns, tell=talk)
+        return self._log.grep(pattern, turns, seconds=seconds, tell=talk)
 
     def evict(self, from_: int, to: int, *, note: str) -> Survey:
         """Let a run go. Raises Refused where the view stands in the past, or the file cannot be written."""
