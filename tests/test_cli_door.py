@@ -156,6 +156,22 @@ class TestRefusals:
         assert shown[3].index("^") == shown[2].index("from:14")
         assert shown[-1] == "    `evict [from: 14, to: 14, note: 'x']"
 
+    @pytest.mark.parametrize(
+        ("option", "stdout", "stderr"), [(None, "a\nb\n", ""), ("--json", "", "a\nb\n"), ("--nl", "", "a\nb\n")]
+    )
+    def test_what_was_echoed_before_a_failure_is_printed_before_it(
+        self, archive: Path, option: str | None, stdout: str, stderr: str
+    ) -> None:
+        """Where echoes go in that form; then the refusal. A line that never ran has said nothing, and repeats no earlier one."""
+        failing = door(archive, "echo a; echo b; `read [turns: [9999]]", options=(option,) if option else ())
+        assert (failing.exit_code, failing.stdout) == (1, stdout)
+        assert failing.stderr.startswith(stderr + "exarch-sql: ")
+        assert "9999" in failing.stderr
+
+        unparsed = door(archive, "echo a", "echo b; (", options=(option,) if option else ())
+        assert (unparsed.stdout + unparsed.stderr).count("a\n") == 1
+        assert "b\n" not in unparsed.stdout
+
     def test_the_first_refusal_ends_it(self, archive: Path) -> None:
         """What was printed before it stays; the eviction after it is not made."""
         with Archive.open(archive, readonly=True) as file:

@@ -247,6 +247,13 @@ def test_a_refused_line_is_recorded_as_refused_with_what_it_had_done() -> None:
     assert half["bytes"] > 0
 
 
+def test_what_a_refused_line_had_said_counts_too() -> None:
+    """It was printed."""
+    quiet, loud = recorded("length 5", "echo 'twelve bytes'; length 5")
+
+    assert loud["bytes"] >= quiet["bytes"] + len("twelve bytes\n")
+
+
 def test_the_size_of_output_counts_and_a_very_long_line_is_clipped_in_the_record() -> None:
     """A record is not a way to fill the file."""
     said_, long = recorded("echo é", "echo " + "x" * 200_000)

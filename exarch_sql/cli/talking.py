@@ -37,8 +37,9 @@ def door(archive: str, lines: tuple[str, ...], record: bool, log_name: str, out:
     """Run lines of the door, the language of a model that looks after its own context.
 
     stdin is one run, each -e is one run, and names last from one to the next. A run prints its last value as a literal, with
-    --json as one document, with --nl a line for each element; one that ends in `let` prints nothing. What is refused ends it:
-    later runs are not begun. The archive is opened for writing only when a line evicts, or with --record.
+    --json as one document, with --nl a line for each element; one that ends in `let` prints nothing. What is refused ends it: what
+    was echoed by then is printed, and later runs are not begun. The archive is opened for writing only when a line evicts, or with
+    --record.
     """
     from exarch_sql.door import Door  # noqa: PLC0415
     from exarch_sql.shell import showing, view  # noqa: PLC0415
@@ -46,7 +47,7 @@ def door(archive: str, lines: tuple[str, ...], record: bool, log_name: str, out:
     with view.LogView(archive, log_name, write=record) as log:
         opened = Door(log, record=record)
         for line in lines or ("-",):
-            showing.show(opened.run(_typed() if line == "-" else line), _form(out))
+            showing.run(opened, _typed() if line == "-" else line, _form(out))
 
 
 def _typed() -> str:

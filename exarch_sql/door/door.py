@@ -74,6 +74,7 @@ class Door:
         self.log = log
         self.record = record
         self.limits = limits or Limits()
+        self.said = ""  # what the latest run has echoed, answered or refused
         self._scope = Scope(BUILTINS)
         self._held = 0
 
@@ -87,14 +88,16 @@ class Door:
         """Run a source of one or more statements.
 
         Raises :class:`Refused`: as :class:`Malformed` when nothing ran, as :class:`Failed` when a statement failed (names
-        bound before it stay), as :class:`Overrun` at a bound. ``Busy`` and ``BadFile`` of the log pass through.
+        bound before it stay), as :class:`Overrun` at a bound. ``Busy`` and ``BadFile`` of the log pass through. What was echoed
+        before that is in ``said``.
         """
         source = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
         called: list[tuple[Call, Value]] = []
+        self.said = ""
         try:
             answer = self._answer(source, called)
         except DoorRefused as error:
-            self._witness(source, len(str(error).encode("utf-8", "replace")), called, refused=True)
+            self._witness(source, len((self.said + str(error)).encode("utf-8", "replace")), called, refused=True)
             raise
         if self.record:
             self._witness(source, self._printed_bytes(answer), called, refused=False)
@@ -118,11 +121,11 @@ class Door:
         except RecursionError:
             raise Overrun("the line calls deeper than this process can follow").placed(source) from None
         finally:
+            self.said = "".join(run.output)
             if run.scope is not self._scope:
                 self._keep(run.scope, meter.made, called)
-        output = "".join(run.output)
-        shown = shown and not (output and isinstance(value, Unit))
-        return Answer(value if shown else UNIT, output, shown=shown, limits=self.limits)
+        shown = shown and not (self.said and isinstance(value, Unit))
+        return Answer(value if shown else UNIT, self.said, shown=shown, limits=self.limits)
 
     def _keep(self, scope: Scope, made_bytes: int, called: list[tuple[Call, Value]]) -> None:
         """Keep the names a run has bound, so long as what they hold stays within its bound."""

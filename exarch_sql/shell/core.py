@@ -78,7 +78,7 @@ class Shell:
 
     def _answer(self, text: str) -> None:
         if not DOTTED.match(text):
-            showing.show(self.door.run(text), self.form, self._write_literal)
+            showing.run(self.door, text, self.form, self._write_literal)
             return
         try:
             text.encode()

@@ -19,7 +19,7 @@ from exarch_sql.door.values import Map, Record, Value, Variant, key_literal, lit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from exarch_sql.door import Answer
+    from exarch_sql.door import Answer, Door
 
 Form = Literal["ral", "table", "json", "nl"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -31,14 +31,22 @@ LAID_OUT_CHARS = 200_000  # of a literal: a longer one is printed on one line, f
 _ORDER = ("turn", "from", "to", "role", "kind", "line", "bytes", "location", "label", "text")
 
 
-def show(answer: Answer, form: Form, write_literal: Callable[[Value, str], None] | None = None) -> None:
-    """Print what a run said and its value, to stdout. ``write_literal`` is given a value and its literal, to print it its own way.
+def run(door: Door, source: str, form: Form, write_literal: Callable[[Value, str], None] | None = None) -> None:
+    """Run a source, and print what it said and its value, to stdout; what it said before it failed, too.
 
-    Raises the door's refusals for a value that is too large to print, and for a block asked for in JSON.
+    ``write_literal`` is given a value and its literal, to print it its own way. Raises as the run does, and the door's refusals for
+    a value that is too large to print, and for a block asked for in JSON.
     """
-    said = sys.stderr if form in ("json", "nl") else sys.stdout
-    if answer.output and said is not None:
-        said.write(printing.visible(answer.output, keep="\n\t"))
+    try:
+        answer = door.run(source)
+    finally:
+        said = sys.stderr if form in ("json", "nl") else sys.stdout
+        if door.said and said is not None:
+            said.write(printing.visible(door.said, keep="\n\t"))
+    _show(answer, form, write_literal)
+
+
+def _show(answer: Answer, form: Form, write_literal: Callable[[Value, str], None] | None) -> None:
     if not answer.shown:
         return
     if form == "json":
