@@ -15,7 +15,7 @@ import apsw
 
 from exarch_sql import judge, messages
 from exarch_sql.answers import Head, LogInfo, Report
-from exarch_sql.connection import CHECKPOINT_SQL, FORMAT, Durability, create_file, open_file
+from exarch_sql.connection import CHECKPOINT_SQL, FORMAT, Durability, close_reader, create_file, open_file
 from exarch_sql.errors import BadFile, Refused
 from exarch_sql.log import Log, open_log
 from exarch_sql.store import Store, now_ms
@@ -93,10 +93,13 @@ class Archive:
         if store.inherited():
             return
         with store.held() as db:
+            if store.readonly:
+                with contextlib.suppress(apsw.ConnectionClosedError):
+                    close_reader(db)
+                return
             try:
-                if not store.readonly:
-                    with contextlib.suppress(apsw.BusyError, apsw.LockedError, apsw.ConnectionClosedError):
-                        db.execute(CHECKPOINT_SQL)
+                with contextlib.suppress(apsw.BusyError, apsw.LockedError, apsw.ConnectionClosedError):
+                    db.execute(CHECKPOINT_SQL)
             finally:
                 db.close()
 

@@ -331,6 +331,25 @@ def open_file(path: str, *, readonly: bool, durability: Durability, timeout: flo
     return db
 
 
+def close_reader(db: apsw.Connection) -> None:
+    """Close a read-only connection to a lineage, and take away the empty sidecars that it leaves if it was the last one.
+
+    SQLite lets only a connection that may write do that, under a lock that no other connection's presence allows: so one is opened
+    for a moment. A log that holds anything, such as that of a writer that was killed, is left to the next writer.
+    """
+    path = db.filename
+    db.close()
+    if _size(path + "-wal") or not os.path.exists(path + "-wal"):
+        return
+    with contextlib.suppress(apsw.Error, BadFile):
+        _check_place(path)
+        last = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            last.execute("PRAGMA user_version").fetchall()  # reads, and so opens the log: closing takes it away
+        finally:
+            last.close()
+
+
 def open_unjudged(path: str) -> apsw.Connection:
     """A hardened read-only connection to a file whose schema may be anything: for ``verify``, which says what is wrong.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import msgspec
 
-from exarch_sql.connection import open_file, translated
+from exarch_sql.connection import close_reader, open_file, translated
 from exarch_sql.errors import Refused
 from exarch_sql.messages import MAX_BODY_BYTES, is_text
 
@@ -105,7 +105,7 @@ def query(
         with translated(str(path)):
             return _Query(db, sql, seconds, rows, cell_bytes).answer(params)
     finally:
-        db.close()
+        close_reader(db)
 
 
 class _Query:

@@ -29,7 +29,7 @@ import forge
 import pytest
 from faulty_vfs import tally
 
-from exarch_sql import Archive, BadFile, Busy, ExarchError, Head, Refused
+from exarch_sql import Archive, BadFile, Busy, ExarchError, Head, Refused, query
 from exarch_sql.connection import LOG_BYTES, LOOK_SECONDS
 
 if TYPE_CHECKING:
@@ -488,6 +488,90 @@ def test_closing_a_lost_file_leaves_its_successor_alone(path: Path) -> None:
     new.close()
     with Archive.open(path) as archive:
         assert archive.verify(against=head).ok
+
+
+# --- readers that leave -----------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_that_leaves_last_leaves_one_file_as_it_was(path: Path) -> None:
+    """Its sidecars go, by handle, by `sql` and by `verify`; not a byte and no time of the file changes."""
+    before, status = path.read_bytes(), path.stat()
+    with Archive.open(path, readonly=True) as first:
+        with Archive.open(path, readonly=True) as second:
+            assert second.head() == first.head()
+        assert Path(f"{path}-shm").exists()  # another still reads
+    first.close()
+    assert query.query(path, "SELECT 1").rows == ((1,),)
+    subprocess.run([sys.executable, "-m", "exarch_sql", "verify", path], cwd=ROOT, capture_output=True, check=True)
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    after = path.stat()
+    assert (path.read_bytes(), after.st_ino, after.st_mtime_ns) == (before, status.st_ino, status.st_mtime_ns)
+
+
+def test_a_reader_that_leaves_touches_no_log_that_holds_something(live: tuple[Path, Head]) -> None:
+    """A writer was killed: what it left is the next writer's to fold in."""
+    path, head = live
+    log = Path(f"{path}-wal")
+    before = path.read_bytes(), log.read_bytes()
+    with Archive.open(path, readonly=True) as archive:
+        assert archive.head() == head
+    assert (path.read_bytes(), log.read_bytes()) == before
+
+
+def test_a_reader_that_leaves_does_not_disturb_a_writer_that_stays(path: Path) -> None:
+    """In this process and in another, before the writer's first append and after."""
+    with Archive.open(path) as writer:
+        for number in range(4):
+            with Archive.open(path, readonly=True) as reader:
+                assert reader.head() == writer.head()
+            command = [sys.executable, "-m", "exarch_sql", "head", path]
+            said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+            assert json.loads(said)["seq"] == writer.head().seq
+            writer.trunk.prompt(f"{number}")
+        assert writer.verify().ok
+
+
+def seen_and_closed(path: Path) -> int:
+    """Read and leave."""
+    with Archive.open(path, readonly=True) as archive:
+        return archive.head().seq
+
+
+def test_readers_that_come_and_go_race_with_writers_that_do(path: Path) -> None:
+    """Every opening, reading, appending and closing meets every other: no reader is refused, nothing acknowledged is lost.
+
+    A writer may have to ask again: one that closes waits for readers, and another's append for it.
+    """
+    until = time.time() + SECONDS
+
+    def read() -> str:
+        seen = 0
+        while time.time() < until:
+            now = seen_and_closed(path)
+            assert now >= seen, "a reader went back in time"
+            seen = now
+        return "read"
+
+    def write(name: str) -> str:
+        count = 0
+        while time.time() < until:
+            with contextlib.suppress(Busy), Archive.open(path, durability="normal") as archive:
+                for _ in range(3):
+                    archive.trunk.note("x", key=f"{name}{count}")
+                    count += 1
+        return f"{name} {count}"
+
+    said = in_children(read, read, read, lambda: write("a"), lambda: write("b"))
+    assert said[:3] == ["read"] * 3
+    with Archive.open(path) as archive:
+        assert archive.verify().ok
+        keys = {key for (key,) in archive.sql("SELECT key FROM records WHERE key IS NOT NULL", rows=10**6).rows}
+    for told_ in said[3:]:
+        name, _, count = told_.partition(" ")
+        assert count.isdecimal(), told_
+        assert int(count) > 0
+        assert {f"{name}{number}" for number in range(int(count))} <= keys
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
 # --- sidecars ---------------------------------------------------------------------------------------------------------------

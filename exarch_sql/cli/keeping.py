@@ -85,15 +85,22 @@ def verify(ctx: click.Context, archive: str, against: Head | None, index: bool, 
 def _judged(path: str, against: Head | None, tick: Callable[[int, int], None] | None, *, index: bool) -> Report:
     """Judge a file that may be anything: its schema is one of the things judged, and nothing in it is trusted before."""
     from exarch_sql import verify as judging  # noqa: PLC0415
-    from exarch_sql.connection import open_unjudged, translated  # noqa: PLC0415
+    from exarch_sql.connection import close_reader, open_unjudged, translated  # noqa: PLC0415
 
     db = open_unjudged(path)
     try:
         with translated(path):
             db.execute("BEGIN")
-            return judging.verify(db, against=against, progress=tick and _counted(db, tick), index=index)
-    finally:
+            report = judging.verify(db, against=against, progress=tick and _counted(db, tick), index=index)
+            db.execute("COMMIT")
+    except BaseException:
         db.close()
+        raise
+    if report.ok:
+        close_reader(db)
+    else:
+        db.close()  # and leave an unlawful file, with all that lies beside it, as it is
+    return report
 
 
 def _counted(db: apsw.Connection, tick: Callable[[int, int], None]) -> Callable[[int], None]:
