@@ -318,7 +318,8 @@ def test_matching_lines_are_those_of_a_search_of_each_line_alone(example: tuple[
     compiled = compiled_or_skipped(pattern)
     expected = [naive(pattern, text) for text in texts]
     assert [list(compiled.matching_lines(text)) for text in texts] == expected
-    assert [compiled.count(text) for text in texts] == [len(lines) for lines in expected]
+    assert [compiled.count([text]) for text in texts] == [len(lines) for lines in expected]
+    assert compiled.count(texts) == sum(map(len, expected))
     assert [compiled.matches(text) for text in texts] == [bool(lines) for lines in expected]
     assert list(compiled.sift(enumerate(texts))) == [place for place, lines in enumerate(expected) if lines]
 

@@ -104,7 +104,7 @@ def test_a_text_longer_than_one_call_is_searched_across_all_its_calls(
     ticks: list[None] = []
     compiled = compile_pattern(pattern)
     assert [number for number, _ in compiled.matching_lines(text, lambda: ticks.append(None))] == expected
-    assert compiled.count(text) == len(expected)
+    assert compiled.count([text]) == len(expected)
     assert len(ticks) > 2
 
 
@@ -119,7 +119,7 @@ def test_a_tick_that_raises_gives_up_the_search() -> None:
 
     compiled = compile_pattern("x")
     with pytest.raises(GivenUpError):
-        compiled.count("a\nb", give_up)
+        compiled.count(["a\nb"], give_up)
     with pytest.raises(GivenUpError):
         compiled.matches("a\nb", give_up)
     with pytest.raises(GivenUpError):
@@ -141,6 +141,6 @@ def test_long_texts_are_searched_by_far_fewer_calls_than_lines() -> None:
     """What makes a pattern without a literal fast: a megabyte a call, not a line a call."""
     text = "some words of a line\n" * 200_000
     ticks: list[None] = []
-    assert compile_pattern(r"[a-z]+\d{3}").count(text, lambda: ticks.append(None)) == 0
+    assert compile_pattern(r"[a-z]+\d{3}").count([text], lambda: ticks.append(None)) == 0
     assert len(ticks) <= 6
     assert re.search(r"[a-z]+\d{3}", text) is None

@@ -63,7 +63,7 @@ class Tally:
         self._tick()
         found = [passage for seq, turn, body in batch for passage in passages(seq, turn, body)]
         if len(self._hits) >= MAX_HITS:
-            self.total += self._count(found)
+            self.total += self._pattern.count((passage.text for passage in found), self._tick)
             return
         for passage in self._pattern.sift(((passage, passage.text) for passage in found), self._tick):
             self._look(passage)
@@ -72,10 +72,6 @@ class Tally:
         """The answer, when all has been taken."""
         self._report_notes(None)
         return Found(tuple(self._hits), self.total)
-
-    def _count(self, found: list[Passage]) -> int:
-        """How many lines match in all of the passages, as one text."""
-        return self._pattern.count("".join(_ended(passage.text) for passage in found), self._tick)
 
     def _look(self, passage: Passage) -> None:
         """Report the matching lines of a passage, as far as there is room, and count them all."""
@@ -105,13 +101,6 @@ class Tally:
             body, hash_ = one(self._db, BODY_SQL, (seq,))
             redaction.check(self._db, seq, body.decode(errors="replace"), hash_)
             self._checked.add(seq)
-
-
-def _ended(text: str) -> str:
-    """The text with its last line ended by LF; a CR that stands at its very end is doubled, as the one before LF is dropped."""
-    if text.endswith("\n"):
-        return text
-    return text + ("\r\n" if text.endswith("\r") else "\n")
 
 
 def clipped(line: str) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from exarch_sql import messages
 from exarch_sql.errors import BadFile
-from exarch_sql.providers import sanitise
+from exarch_sql.text import REPLACEMENT
 
 _decode = msgspec.json.Decoder().decode
 
@@ -26,6 +26,8 @@ class Passage(NamedTuple):
 def passages(seq: int, turn: int, body: bytes) -> list[Passage]:
     """The messages of a record that have text. Blobs stay where they are: they are never searched.
 
+    A NUL stands as U+FFFD; a lone surrogate becomes one where the text becomes bytes (``patterns``).
+
     Raises BadFile when the body holds no messages.
     """
     try:
@@ -33,7 +35,7 @@ def passages(seq: int, turn: int, body: bytes) -> list[Passage]:
         for message in _loads(body):
             text = messages.searched_text(message)
             if text:
-                found.append(Passage(seq, turn, message["role"], sanitise(text)))
+                found.append(Passage(seq, turn, message["role"], text.replace("\0", REPLACEMENT)))
         return found
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise BadFile(f"record {seq} holds no messages that could be searched ({error!r}): run verify") from error
