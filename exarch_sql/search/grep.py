@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from exarch_sql.judge import State
     from exarch_sql.patterns import Query
-    from exarch_sql.search.index import Index, Note
+    from exarch_sql.search.index import Answers, Note
     from exarch_sql.search.sieve import Sieve
     from exarch_sql.search.stretches import Body, Run
     from exarch_sql.store import Store
@@ -92,9 +92,9 @@ class Search:
         if isinstance(self._query, Nothing):
             return Found((), 0)
         try:
-            usable = index.opened(db) if self._query.to_fts5() is not None else None
-            if usable is not None:
-                return self._found(db, log, stretches, usable, notes=notes)
+            there = index.opened(db) if self._query.to_fts5() is not None else None
+            if there is not None:
+                return self._found(db, log, stretches, there.asked(self._query), notes=notes)
         except Damaged as damage:
             self._damaged = True
             self._tell(
@@ -104,21 +104,22 @@ class Search:
         return self._found(db, log, stretches, None, notes=notes)
 
     def _found(
-        self, db: apsw.Connection, log: int, stretches: Stretches, usable: Index | None, *, notes: bool
+        self, db: apsw.Connection, log: int, stretches: Stretches, answers: Answers | None, *, notes: bool
     ) -> Found:
         """The hits: candidates of the index as far as it goes, everything past it."""
-        after = usable.seq if usable else 0
+        after = answers.seq if answers else 0
         self._tally = tally = Tally(db, log, self._pattern, self._budget)
         if notes:
-            tally.take_notes(self._notes(db, log, usable))
-        if usable:
-            candidates = (row for row in usable.turns(log, self._query) if stretches.has(row[1]))
-            for batch in self._batches(candidates):
-                tally.take(batch)
-        sifter = self._sieve(stretches, after)
-        for batch in self._batches(stretches.bodies(after)):
-            tally.take(sifter.sifted(batch) if sifter else batch, at=batch[0][1])
+            tally.take_notes(self._notes(db, log, answers))
+        if answers:
+            candidates = (row for row in answers.turns(log) if stretches.has(row[1]))
+            self._take(tally, candidates, sieve(self._pattern.source))
+        self._take(tally, stretches.bodies(after), self._sieve(stretches, after))
         return tally.found()
+
+    def _take(self, tally: Tally, rows: Iterable[Body], sifter: Sieve | None) -> None:
+        for batch in self._batches(rows):
+            tally.take(sifter.sifted(batch) if sifter else batch, at=batch[0][1])
 
     @cached_property
     def _query(self) -> Query:
@@ -128,12 +129,12 @@ class Search:
         """The filter for the scan, where there is enough to scan."""
         return sieve(self._pattern.source) if stretches.bytes_of(after, SMALL_BYTES) >= SMALL_BYTES else None
 
-    def _notes(self, db: apsw.Connection, log: int, usable: Index | None) -> Iterable[Note]:
+    def _notes(self, db: apsw.Connection, log: int, answers: Answers | None) -> Iterable[Note]:
         """The notes that may match, in index order."""
-        if usable is None:
+        if answers is None:
             return db.execute(NOTES_SQL, {"log": log, "after": 0})
-        past = db.execute(NOTES_SQL, {"log": log, "after": usable.seq})
-        return heapq.merge(usable.notes(log, self._query), past, key=lambda note: (note[0], -note[1], -note[2]))
+        past = db.execute(NOTES_SQL, {"log": log, "after": answers.seq})
+        return heapq.merge(answers.notes(log), past, key=lambda note: (note[0], -note[1], -note[2]))
 
     def _batches(self, rows: Iterable[Body]) -> Iterator[list[Body]]:
         """The rows in batches of about a megabyte."""

@@ -15,15 +15,16 @@ from exarch_sql.connection import optional_schema
 from exarch_sql.patterns import And, Or, Query, Trigram
 from exarch_sql.search import pages
 from exarch_sql.search.pages import Damaged, Progress
+from exarch_sql.search.rarity import Rarity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from exarch_sql.search.stretches import Body
 
-PRESENT_SQL = """
-SELECT name FROM sqlite_schema
- WHERE name IN ('search', 'search_data', 'search_idx', 'search_config', 'search_pages', 'search_progress')"""
+# The tables it consists of, FTS5's own among them: FTS5 asked without its ways would fail the end of the snapshot as well.
+NAMES = (*(name for _, name, _ in optional_schema()), "search_data", "search_idx", "search_config")
+PRESENT_SQL = f"SELECT name FROM sqlite_schema WHERE name IN ({', '.join(map(repr, NAMES))})"
 VERSION_SQL = "SELECT v FROM search_config WHERE k = 'version'"
 VERSION = (4,)  # of FTS5's format, for a table with the columns and options of part 4 of schema.sql
 DIGEST_SQL = "SELECT digest FROM records WHERE seq = ?"
@@ -40,7 +41,6 @@ SELECT d.span_from, d.span_to, d.seq, d.note
  ORDER BY d.span_from, d.span_to DESC, d.seq DESC"""
 
 Note = tuple[int, int, int, str]  # span_from, span_to, seq, note
-NAMES = tuple(name for _, name, _ in optional_schema())
 _NOT_DAMAGE = (
     apsw.BusyError,
     apsw.LockedError,
@@ -76,18 +76,36 @@ class Index:
         self._noted = noted
         self.seq = noted.seq
 
-    def turns(self, log: int, query: Query) -> Iterator[Body]:
-        """The bodies of a log's turn records that satisfy the query, in order; maybe of others that it need not leave out."""
-        return self._rows(TURNS_SQL, log, query)
+    def asked(self, query: Query) -> Answers:
+        """What it answers to a query that requires something.
 
-    def notes(self, log: int, query: Query) -> Iterator[Note]:
-        """The notes of a log's evictions that satisfy the query, in index order."""
-        return self._rows(NOTES_SQL, log, query)
-
-    def _rows(self, sql: str, log: int, query: Query) -> Iterator[Any]:
+        Raises Damaged when a page that is read for the answer is not what was written.
+        """
         with reading():
-            pages.check(self._db, self._noted, trigrams_of(query))
-            yield from self._db.execute(sql, {"log": log, "query": query.to_fts5()})
+            narrowed = Rarity(self._db, self.seq).narrowed(query)
+            pages.check(self._db, self._noted, trigrams_of(narrowed))
+        return Answers(self._db, self.seq, narrowed)
+
+
+class Answers:
+    """The records up to ``seq`` that satisfy a query, and maybe some more: those that need not be left out."""
+
+    def __init__(self, db: apsw.Connection, seq: int, query: Query) -> None:
+        self._db = db
+        self._query = query.to_fts5()
+        self.seq = seq
+
+    def turns(self, log: int) -> Iterator[Body]:
+        """The bodies of a log's turn records, in order."""
+        return self._rows(TURNS_SQL, log)
+
+    def notes(self, log: int) -> Iterator[Note]:
+        """The notes of a log's evictions, in index order."""
+        return self._rows(NOTES_SQL, log)
+
+    def _rows(self, sql: str, log: int) -> Iterator[Any]:
+        with reading():
+            yield from self._db.execute(sql, {"log": log, "query": self._query})
 
 
 def opened(db: apsw.Connection) -> Index | None:

@@ -1,8 +1,8 @@
 """What makes the index trustworthy: a page of it is used only while it holds what was written.
 
 FTS5 has no checksums, and a posting list that lost a record would lose a hit without a word. So each page of `search_data` is
-summed when it is written, together with the row of `search_idx` that leads to it, and before FTS5 is asked for a trigram, every
-page it will read for that is summed again. What is relied on of FTS5's own format (version 4): the ids of pages, that the pages of
+summed when it is written, together with the row of `search_idx` that leads to it, and before FTS5 is asked which records to read,
+every page it will read for that is summed again. What is relied on of FTS5's own format (version 4): the ids of pages, that the pages of
 a segment are in the order of their terms, and that `search_idx` holds the first term of each page that a term starts on.
 """
 

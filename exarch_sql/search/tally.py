@@ -57,9 +57,9 @@ class Tally:
                     self._notes.append((seq, note, Hit(from_, to, "residue", "user", number, clipped(line))))
         self._notes.reverse()
 
-    def take(self, batch: Sequence[Body], at: int | None = None) -> None:
-        """The next records that may match; ``at`` is the turn they begin with, where that is not the first one's."""
-        self.at = at if at is not None else batch[0][1] if batch else self.at
+    def take(self, batch: Sequence[Body], at: int) -> None:
+        """The next records that may match; ``at`` is the turn in which the search now is."""
+        self.at = at
         self._tick()
         found = [passage for seq, turn, body in batch for passage in passages(seq, turn, body)]
         if len(self._hits) >= MAX_HITS:
