@@ -181,17 +181,20 @@ VERIFY_MEMORY = """the ordered reading of `items` sorts a log's whole index, and
 sorter in memory: 126 bytes a turn. Compared in stretches of ids it would be flat; a file for temporaries would do
 as well."""
 
-LITERALS = """ripgrep reads 3 to 6 GB/s from the page cache, so ten times faster means 16 to 30 ms at 1 GB. Rare
-literals are answered by the index in 40 to 120 ms there, and in 4 to 5 at 100 MB, half of it spent on summing the
-pages of the index that are read before they are believed, and most of the rest on its posting lists: asking only
-for the few rarest trigrams of a literal would spare both. A literal that stands in every other record (`timeout`:
-309,112 lines) leaves nothing to skip: every record is read, decoded and matched line by line, some 130 MB/s, where
-ripgrep stops at a record's first match and decodes nothing; counting without decoding, or a second process, would
-change that."""
+LITERALS = """ripgrep reads 2 to 14 GB/s from the page cache, so ten times faster means 7 to 40 ms at 1 GB. What the
+index can tell is answered by it in 5 ms there, whether it is rare, in any case, or nowhere: it is asked for the rarest
+trigram, and most of the time goes to finding, in each of some 30 segments, where trigrams' lists begin. A literal that
+stands in every other record (`timeout`: 309,112 lines) leaves nothing to skip: every such record is read, decoded and
+matched line by line, where ripgrep stops at a record's first match and decodes nothing. Of 2.7 s, a quarter each is
+reading, parsing JSON, taking the texts out of it as bytes, and 2 us of Python a matching line; another order of
+magnitude would take counting lines in the JSON as it lies, by code that is not Python. The class and alternation
+consists of trigrams that stand in half of all records each; every sixth record, the long ones, has them all, and RE2
+takes half of the time to tell which of these match. An index of longer pieces than trigrams would leave out more, and be larger."""
 
-SCANNED = """reading the bodies through SQLite into Python alone runs at 1.1 GB/s; parsing them is 1.4 GB/s more,
-RE2 on top. As bytes rather than text, in two threads (the driver and RE2 both let go of the interpreter's lock), it
-would come near; in one it cannot."""
+SCANNED = """RE2 alone takes 1.3 s for a gigabyte of this pattern, with what the filter cannot vouch for looked for in
+the same pass, and ripgrep's engine about 2 s. Reading the bodies through SQLite and joining them is 0.7 s more. Two
+threads of RE2 beside the reader were tried (the driver and RE2 both let go of the interpreter's lock): on two cores
+they gained nothing that could be told from noise, and were left out; a machine of four might come to 1 GB/s by them."""
 
 FILE_SIZE = """the bare table itself is 1.17 x: a page of 4,096 bytes holds one or two records of this size and
 wastes what is left. Ours adds 155 bytes a record (two hashes, the quotes, the index of turns) and, in the page, the

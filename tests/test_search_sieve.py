@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
+from searching import eager
 from test_patterns_agreement import examples
 
-from exarch_sql import messages
+from exarch_sql import Archive, messages
 from exarch_sql.errors import Refused
 from exarch_sql.patterns import compile_pattern
+from exarch_sql.search import index
 from exarch_sql.search import sieve as sieving
 from exarch_sql.search.sieve import sieve
-from exarch_sql.search.texts import passages
+from exarch_sql.search.texts import Passage, passages
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def spellings(value: Any) -> dict[str, str]:
@@ -126,3 +131,27 @@ def test_it_gives_up_where_too_much_goes_through(monkeypatch: pytest.MonkeyPatch
     for _ in range(10):
         useless.sifted([needle])
     assert useless.sifted([hay, needle]) == [hay, needle]
+
+
+def test_what_the_index_names_is_sifted_before_it_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts that have all trigrams and yet no match: or a search with an index may take longer than one without."""
+    eager(monkeypatch)
+    decoded: list[int] = []
+
+    def counted(seq: int, turn: int, body: bytes) -> list[Passage]:
+        decoded.append(turn)
+        return passages(seq, turn, body)
+
+    with Archive.open(tmp_path / "a.exarch", durability="off") as archive:
+        for place in range(20):
+            archive.trunk.prompt("needle" if place == 7 else "nee eed edl dle")
+            archive.trunk.assistant("ok")
+        archive.reindex()
+        monkeypatch.setattr("exarch_sql.search.tally.passages", counted)
+        found = archive.trunk.grep("needle")
+        with archive._store.reading() as db:
+            opened = index.opened(db)
+            assert opened is not None
+            named = list(opened.asked(compile_pattern("needle").required()).turns(archive.trunk.number))
+    assert [hit.from_ for hit in found.hits] == decoded
+    assert len(named) == 20

@@ -2,8 +2,8 @@
 
 FTS5 has no checksums, and a posting list that lost a record would lose a hit without a word. So each page of `search_data` is
 summed when it is written, together with the row of `search_idx` that leads to it, and before FTS5 is asked which records to read,
-every page it will read for that is summed again. What is relied on of FTS5's own format (version 4): the ids of pages, that the pages of
-a segment are in the order of their terms, and that `search_idx` holds the first term of each page that a term starts on.
+every page it will read for that is summed again. What is relied on of FTS5's own format (version 4): the ids of pages, that the
+pages of a segment are in the order of their terms, and that `search_idx` holds the first term of each page that a term starts on.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ MEMORY_BYTES = 8 << 20
 UNVOUCHED = (rb"\\[u/]", rb'"response"\s*:\s*[^"\[\s]')
 WORTH = 0.5  # of the bytes; where more than this goes through, filtering costs more than it saves
 TRIAL_BYTES = 8 << 20
-# RE2 looks for a pattern that begins with a literal many times faster than for any other, of which each takes as long as all in one.
+# RE2 looks for a pattern that begins with a literal many times faster than for others, of which one takes as long as all in one.
 _NO_LITERAL = frozenset("([.")
 _SPECIAL = frozenset("\\.+*?()|[]{}^$")
 
