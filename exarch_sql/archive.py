@@ -86,8 +86,8 @@ class Archive:
     def close(self) -> None:
         """Fold the write-ahead log into the file and let go of it. Closing twice is harmless.
 
-        Where the log cannot be folded in, its error is raised with the file closed all the same: nothing is lost, and the next
-        connection folds it.
+        While another connection reads or writes, the log is left to that one: nothing is waited for. Where the log cannot be
+        folded in, its error is raised with the file closed all the same: nothing is lost, and the next connection folds it.
         """
         store = self._store
         if store.inherited():
@@ -99,6 +99,7 @@ class Archive:
                 return
             try:
                 with contextlib.suppress(apsw.BusyError, apsw.LockedError, apsw.ConnectionClosedError):
+                    db.set_busy_timeout(0)  # a replicator reads all the time, and each close would wait it out
                     db.execute(CHECKPOINT_SQL)
             finally:
                 db.close()

@@ -113,13 +113,16 @@ def optional_schema() -> tuple[SchemaRow, ...]:
     return tuple(_created_by("".join(marked)))
 
 
-# SQLite makes these itself, for the table `search` and when somebody runs ANALYZE. 3.40 and 3.54 spell them alike.
-_OF_SQLITE = {
+# Plain tables that others may add, to the letter. SQLite makes some itself, for the table `search` and when somebody runs ANALYZE
+# (3.40 and 3.54 spell them alike); Litestream (0.3 and 0.5) makes the last two in every file that it replicates.
+_OF_OTHERS = {
     ("table", "sqlite_stat1"): "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
     ("table", "sqlite_stat4"): "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
     ("table", "search_data"): "CREATE TABLE 'search_data'(id INTEGER PRIMARY KEY, block BLOB)",
     ("table", "search_idx"): "CREATE TABLE 'search_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID",
     ("table", "search_config"): "CREATE TABLE 'search_config'(k PRIMARY KEY, v) WITHOUT ROWID",
+    ("table", "_litestream_seq"): "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)",
+    ("table", "_litestream_lock"): "CREATE TABLE _litestream_lock (id INTEGER)",
 }
 
 
@@ -153,7 +156,7 @@ def schema_faults(found: frozenset[SchemaRow]) -> list[tuple[str, str]]:
     The search index may be missing, in part or whole: what is left of it is the search's own affair.
     """
     want = {(kind, name): sql for kind, name, sql in expected_schema()}
-    known = want | _OF_SQLITE | {(kind, name): sql for kind, name, sql in optional_schema()}
+    known = want | _OF_OTHERS | {(kind, name): sql for kind, name, sql in optional_schema()}
     got = {(kind, name): sql for kind, name, sql in found}
     faults = []
     for kind, name in sorted(want.keys() | got.keys()):
