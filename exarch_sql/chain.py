@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from hashlib import sha256
 
+RULES = 1  # the version of these rules, `lineage.format`: it is hashed, so a lineage keeps it for good, whatever its file becomes
 RECORD_TAG = b"exarch_sql/1/record\n"
 LINEAGE_TAG = b"exarch_sql/1/lineage\n"
 _ABSENT = b"\xff\xff\xff\xff"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from exarch_sql import chain, messages, redaction, residue, views
 from exarch_sql.answers import Fault, Head, Report, Span
-from exarch_sql.connection import FORMAT, one, open_unjudged, schema_faults, schema_of
+from exarch_sql.connection import one, open_unjudged, schema_faults, schema_of
 from exarch_sql.errors import ExarchError
 from exarch_sql.fold import TABLES, TURN_KINDS, Fold, FoldedLog, Record, Row
 from exarch_sql.search import checking
@@ -154,8 +154,8 @@ class _Judgement:
 
     def _lineage(self) -> None:
         rows: list[Any] = self.db.execute("SELECT id, uuid, created_ms, format FROM lineage").fetchall()
-        if len(rows) != 1 or rows[0][0] != 1 or rows[0][3] != FORMAT:
-            self.faults.add("lineage", "lineage", f"{rows} instead of one row with id 1 and format {FORMAT}")
+        if len(rows) != 1 or rows[0][0] != 1 or rows[0][3] != chain.RULES:
+            self.faults.add("lineage", "lineage", f"{rows} instead of one row with id 1 and format {chain.RULES}")
         uuid, created_ms, format_ = rows[0][1:] if rows else ("", 0, 0)
         self.uuid = uuid
         self.digest = chain.genesis(uuid, created_ms, format_)
