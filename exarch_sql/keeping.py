@@ -5,6 +5,7 @@ A copy is made beside its final name and linked into place whole, so that a name
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
 from pathlib import Path
@@ -19,7 +20,7 @@ from exarch_sql.store import Store
 from exarch_sql.verify import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from exarch_sql.answers import Report
 
@@ -53,10 +54,38 @@ def extract(db: apsw.Connection, log: int, path: str) -> Report:
     return _copied(db, path, narrow)
 
 
+def copy_as_it_is(db: apsw.Connection, path: str) -> None:
+    """Copy the pages behind ``db`` to ``path``, where nothing may be, and judge nothing: of a file in an older format."""
+    with _arriving(path) as temporary:
+        _pages(db, temporary)
+
+
 def _copied(db: apsw.Connection, path: str, change: Callable[[apsw.Connection], None]) -> Report:
     """The copy, changed, verified, synced and named."""
     if db.in_transaction:
         raise Refused("a copy is taken of what is committed: leave the batch first, then copy")
+    with _arriving(path) as temporary:
+        _pages(db, temporary)
+        copy = open_file(temporary, readonly=False, durability="full", timeout=5.0)
+        try:
+            change(copy)
+            with Store(copy, path, readonly=False).writing():
+                search.drop_if_damaged(copy)  # it is derived: damage to it is no reason to have no copy
+            report = verify(copy)
+            copy.execute(CHECKPOINT_SQL)
+        finally:
+            copy.close()
+        if not report.ok:
+            raise BadFile(f"the copy is not lawful, so it was not kept: {report.first}; verify the original")
+    return report
+
+
+@contextlib.contextmanager
+def _arriving(path: str) -> Iterator[str]:
+    """Where to write a file that is to be at ``path``: it gets that name when the block ends, synced, whole or not at all.
+
+    Raises Refused where something is there already, BadFile where nothing can be.
+    """
     if os.path.lexists(path):
         raise Refused(f"{path} is already there: a copy never overwrites; choose another name or remove it first")
     check_vacant(path)
@@ -64,18 +93,7 @@ def _copied(db: apsw.Connection, path: str, change: Callable[[apsw.Connection], 
     temporary = str(folder / f".{Path(path).name}.{uuid.uuid4().hex}")
     try:
         with translated(temporary):
-            _pages(db, temporary)
-            copy = open_file(temporary, readonly=False, durability="full", timeout=5.0)
-            try:
-                change(copy)
-                with Store(copy, path, readonly=False).writing():
-                    search.drop_if_damaged(copy)  # it is derived: damage to it is no reason to have no copy
-                report = verify(copy)
-                copy.execute(CHECKPOINT_SQL)
-            finally:
-                copy.close()
-        if not report.ok:
-            raise BadFile(f"the copy is not lawful, so it was not kept: {report.first}; verify the original")
+            yield temporary
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         try:
@@ -87,7 +105,6 @@ def _copied(db: apsw.Connection, path: str, change: Callable[[apsw.Connection], 
         except OSError:
             os.unlink(path)  # its name might not last
             raise
-        return report
     except OSError as error:
         raise BadFile(f"{path} cannot be written: {error.strerror}") from error
     finally:
