@@ -109,7 +109,7 @@ def _class(class_: type) -> str:
     for name, member in vars(class_).items():
         if name.startswith("_") or not inspect.getdoc(member) or name == "to_dict":
             continue
-        plain = member.__func__ if isinstance(member, classmethod) else member
+        plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         if isinstance(plain, property):
             head = name
         elif inspect.isfunction(plain):
@@ -137,6 +137,7 @@ PUBLIC = {
         "LogInfo",
         "Head",
         "Report",
+        "Migrated",
     ],
     "Errors": ["ExarchError", "Refused", "Busy", "BadFile"],
 }

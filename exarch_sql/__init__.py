@@ -6,7 +6,21 @@ the data: ``messages`` (what is said) -> ``store`` (one append) -> ``log`` (what
 ``judge`` saying why not, ``fold`` and ``verify`` judging whole files on their own, and ``connection`` the one door to SQLite.
 """
 
-from exarch_sql.answers import Found, Head, Hit, Location, LogInfo, Material, Pressure, Report, Row, Span, Survey, Turn
+from exarch_sql.answers import (
+    Found,
+    Head,
+    Hit,
+    Location,
+    LogInfo,
+    Material,
+    Migrated,
+    Pressure,
+    Report,
+    Row,
+    Span,
+    Survey,
+    Turn,
+)
 from exarch_sql.archive import Archive
 from exarch_sql.errors import BadFile, Busy, ExarchError, Refused
 from exarch_sql.log import Log
@@ -23,6 +37,7 @@ __all__ = [
     "Log",
     "LogInfo",
     "Material",
+    "Migrated",
     "Pressure",
     "Refused",
     "Report",

@@ -248,3 +248,19 @@ class Report(msgspec.Struct, frozen=True):
             "redacted": list(self.redacted),
             "head": self.head.to_dict() if self.head else None,
         }
+
+
+class Migrated(msgspec.Struct, frozen=True):
+    """What ``migrate`` did to the file at ``path``: the format it had, the one it has, where its copy is.
+
+    Of a file that had this version's format already, both are the same, and there is no copy.
+    """
+
+    path: str
+    from_: int
+    to: int
+    copy: str | None
+
+    def to_dict(self) -> Json:
+        """``{"path", "from", "to", "copy"}``; ``copy`` is null where nothing was done."""
+        return {"path": self.path, "from": self.from_, "to": self.to, "copy": self.copy}

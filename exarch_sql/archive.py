@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
-from exarch_sql import judge, messages
+from exarch_sql import chain, judge, messages
 from exarch_sql.answers import Head, LogInfo, Report
-from exarch_sql.connection import CHECKPOINT_SQL, FORMAT, Durability, close_reader, create_file, open_file
+from exarch_sql.connection import CHECKPOINT_SQL, Durability, close_reader, create_file, open_file
 from exarch_sql.errors import BadFile, Refused
 from exarch_sql.log import Log, open_log
 from exarch_sql.store import Store, now_ms
@@ -23,6 +23,7 @@ from exarch_sql.store import Store, now_ms
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from exarch_sql.answers import Migrated
     from exarch_sql.query import Result
     from exarch_sql.redaction import Redacted, Sighting
     from exarch_sql.search import Indexed
@@ -231,6 +232,20 @@ class Archive:
         with self._store.held() as db:
             return keeping.extract(db, log.number, os.fspath(path))
 
+    @staticmethod
+    def migrate(
+        path: str | os.PathLike[str], *, copy: str | os.PathLike[str] | None = None, timeout: float = 5.0
+    ) -> Migrated:
+        """Bring a closed file of an older format up to this version's, in place, with a copy of it kept first.
+
+        The copy, at ``copy`` or else beside it as ``NAME.format-N``, is the file as it was; nothing may be there yet. A file of
+        this version's format is left as it is. Raises BadFile where the result would not be lawful: nothing is changed then.
+        Busy while another connection has the file open.
+        """
+        from exarch_sql import migrations  # noqa: PLC0415
+
+        return migrations.migrate(os.fsdecode(path), None if copy is None else os.fsdecode(copy), timeout)
+
     def sql(self, query: str, *, seconds: float = 5.0, rows: int = 10_000) -> Result:
         """Run one read-only statement, within limits of time and rows, on a connection of its own; see `exarch_sql.query`."""
         from exarch_sql import query as querying  # noqa: PLC0415
@@ -257,5 +272,7 @@ def _absolute(name: str) -> str:
 
 def _found(db: apsw.Connection, uuid: str, created_ms: int) -> None:
     """Write what every lineage begins with: its own row, and the opening of the trunk."""
-    db.execute("INSERT INTO lineage (id, uuid, created_ms, format) VALUES (1, ?, ?, ?)", (uuid, created_ms, FORMAT))
+    db.execute(
+        "INSERT INTO lineage (id, uuid, created_ms, format) VALUES (1, ?, ?, ?)", (uuid, created_ms, chain.RULES)
+    )
     open_log(Store(db, "", readonly=False), db, TRUNK, parent=None, at_ms=created_ms)

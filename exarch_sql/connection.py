@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import re
+import shlex
 import stat
 import struct
 import time
@@ -97,20 +98,30 @@ def one(db: apsw.Connection, sql: str, bindings: Any = ()) -> tuple[Any, ...]:
 OPTIONAL_MARK = "--| "  # what part 4 of schema.sql, the search index, stands behind: it is not there from the start
 
 
-@cache
-def expected_schema() -> frozenset[SchemaRow]:
-    """What ``sqlite_schema`` of a lawful file holds, read off ``schema.sql``: (type, name, sql) of every object.
+def schema_text(format_: int) -> str:
+    """``schema.sql`` as a format has it; of those before this one a copy is kept."""
+    return resources.text("schema.sql" if format_ == FORMAT else f"migrations/{format_}.sql")
 
-    SQLite keeps the text of each CREATE statement to the letter, so splitting the file into statements is enough.
+
+def expected_schema(format_: int | None = None) -> tuple[SchemaRow, ...]:
+    """What ``sqlite_schema`` of a lawful file holds: (type, name, sql) of every object, in the order in which they are made.
+
+    Of a format, by default this one, and read off its ``schema.sql``: SQLite keeps the text of each CREATE statement to the
+    letter, so splitting the file into statements is enough.
     """
-    return frozenset(_created_by(resources.text("schema.sql")))
+    return _schemas(format_ or FORMAT)[0]
+
+
+def optional_schema(format_: int | None = None) -> tuple[SchemaRow, ...]:
+    """What it may hold besides, in the order in which it is made: the search index."""
+    return _schemas(format_ or FORMAT)[1]
 
 
 @cache
-def optional_schema() -> tuple[SchemaRow, ...]:
-    """What it may hold besides, in the order in which it is made: the search index."""
-    marked = re.findall(rf"^{re.escape(OPTIONAL_MARK.rstrip())} ?(.*\n?)", resources.text("schema.sql"), re.MULTILINE)
-    return tuple(_created_by("".join(marked)))
+def _schemas(format_: int) -> tuple[tuple[SchemaRow, ...], tuple[SchemaRow, ...]]:
+    text = schema_text(format_)
+    marked = re.findall(rf"^{re.escape(OPTIONAL_MARK.rstrip())} ?(.*\n?)", text, re.MULTILINE)
+    return tuple(_created_by(text)), tuple(_created_by("".join(marked)))
 
 
 # Plain tables that others may add, to the letter. SQLite makes some itself, for the table `search` and when somebody runs ANALYZE
@@ -150,13 +161,13 @@ def schema_of(db: apsw.Connection) -> frozenset[SchemaRow]:
     return frozenset((type_, name, sql) for type_, name, sql in rows)
 
 
-def schema_faults(found: frozenset[SchemaRow]) -> list[tuple[str, str]]:
-    """What differs from the schema of this version: (object, "missing" | "altered" | "not ours"), by name.
+def schema_faults(found: frozenset[SchemaRow], format_: int | None = None) -> list[tuple[str, str]]:
+    """What differs from the schema of a format, by default this one: (object, "missing" | "altered" | "not ours"), by name.
 
     The search index may be missing, in part or whole: what is left of it is the search's own affair.
     """
-    want = {(kind, name): sql for kind, name, sql in expected_schema()}
-    known = want | _OF_OTHERS | {(kind, name): sql for kind, name, sql in optional_schema()}
+    want = {(kind, name): sql for kind, name, sql in expected_schema(format_)}
+    known = want | _OF_OTHERS | {(kind, name): sql for kind, name, sql in optional_schema(format_)}
     got = {(kind, name): sql for kind, name, sql in found}
     faults = []
     for kind, name in sorted(want.keys() | got.keys()):
@@ -214,25 +225,31 @@ def _size(path: str) -> int:
 
 
 def _check_header(header: bytes, path: str) -> None:
-    """Refuse, before SQLite reads it, a file that is not a lineage of a version we know.
-
-    Raises BadFile with what was got and wanted.
-    """
+    """Refuse, before SQLite reads it, a file that is not a lineage. Raises BadFile with what was got and wanted."""
     if not header.startswith(b"SQLite format 3\0"):
         raise BadFile(f"{path} is not a lineage file: it does not begin as a SQLite database; it was left as it is")
     (application_id,) = struct.unpack_from(">I", header, _APPLICATION_ID_AT)
-    (version,) = struct.unpack_from(">I", header, _USER_VERSION_AT)
     if application_id != APPLICATION_ID:
         raise BadFile(
             f"{path} is another application's database: application_id {application_id:#x} instead of {APPLICATION_ID:#x};"
             " it was left as it is"
         )
-    if version != FORMAT:
-        fix = "a newer exarch_sql reads it" if version > FORMAT else "no release ever wrote that"
-        raise BadFile(f"{path} has format {version} instead of {FORMAT}: {fix}; it was left as it is")
     (encoding,) = struct.unpack_from(">I", header, _ENCODING_AT)
     if encoding != 1:  # the triggers count the bytes of a note in the encoding of the file
         raise BadFile(f"{path} holds its text in encoding {encoding} instead of 1, UTF-8: no release ever wrote that")
+
+
+def _check_format(got: int, path: str, *, oldest: int) -> None:
+    """Refuse a format that is not from ``oldest`` to ours. Raises BadFile with what was got and wanted, and what would work."""
+    if oldest <= got <= FORMAT:
+        return
+    if got > FORMAT:
+        fix = "a newer exarch_sql reads it"
+    elif got > 0:
+        fix = f"an older exarch_sql wrote it, and `exarch-sql migrate {shlex.quote(path)}` keeps a copy and brings it up to date"
+    else:
+        fix = "no release ever wrote that"
+    raise BadFile(f"{path} has format {got} instead of {FORMAT}: {fix}; it was left as it is")
 
 
 def _harden(db: apsw.Connection) -> None:
@@ -245,11 +262,12 @@ def _harden(db: apsw.Connection) -> None:
     db.execute("PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY")
 
 
-def _connect(path: str, *, readonly: bool, timeout: float) -> apsw.Connection:
-    """A hardened connection to an existing lineage file, nothing of which but its first bytes has been looked at.
+def _connect(path: str, *, readonly: bool, timeout: float, migrating: bool = False) -> apsw.Connection:
+    """A hardened connection to an existing lineage file, nothing of which but its first page has been looked at.
 
-    Until `_trust`, closing it leaves a write-ahead log where and as it is. Raises BadFile, or Refused for a file that cannot be
-    written.
+    ``migrating`` takes a file of an older format too, and has it alone: it fails where another connection has the file open, and
+    until it is closed none can open it. Until `_trust`, closing it leaves a write-ahead log where and as it is. Raises BadFile,
+    or Refused for a file that cannot be written.
     """
     _check_place(path)
     real = os.path.realpath(path)  # never a name that SQLite gives a meaning of its own, such as :memory:
@@ -261,16 +279,31 @@ def _connect(path: str, *, readonly: bool, timeout: float) -> apsw.Connection:
         flags |= apsw.SQLITE_OPEN_URI
     db = apsw.Connection(real, flags=flags)
     try:
-        _check_header(db.read("main", 0, 0, _HEADER_BYTES)[1], path)
+        header = db.read("main", 0, 0, _HEADER_BYTES)[1]
+        _check_header(header, path)
+        (said,) = struct.unpack_from(">i", header, _USER_VERSION_AT)
+        oldest = 1 if migrating else FORMAT
+        if not waiting:  # a log may hold a newer page than the file
+            _check_format(said, path, oldest=oldest)
         if not readonly and db.readonly("main"):
             raise Refused(f"{path} cannot be written here: open it for reading only, or have its permissions changed")
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, waiting)
         db.set_busy_timeout(int(timeout * 1000))
         _harden(db)
+        if migrating and said != FORMAT:
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        # the first look through SQLite: from here on, no other connection can have the file alone
+        _check_format(format_of(db), path, oldest=oldest)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def format_of(db: apsw.Connection) -> int:
+    """The format that a file says it has, from the newest page."""
+    (number,) = one(db, "PRAGMA user_version")
+    return int(number)
 
 
 def _trust(db: apsw.Connection, durability: Durability) -> None:
@@ -309,14 +342,16 @@ def _opening(path: str) -> Iterator[None]:
         raise BadFile(f"{path} cannot be opened: {error.strerror}") from error
 
 
-def open_file(path: str, *, readonly: bool, durability: Durability, timeout: float) -> apsw.Connection:
-    """A hardened connection to an existing lineage file, its schema compared with ours.
+def open_file(
+    path: str, *, readonly: bool, durability: Durability, timeout: float, migrating: bool = False
+) -> apsw.Connection:
+    """A hardened connection to an existing lineage file, its schema compared with that of its format, which is ours.
 
-    ``timeout`` bounds every wait for another connection, in seconds. Raises BadFile or Busy; Refused for a file that cannot be
-    written.
+    ``timeout`` bounds every wait for another connection, in seconds. ``migrating`` takes an older format too, and has such a file
+    alone. Raises BadFile or Busy; Refused for a file that cannot be written.
     """
     with _opening(path):
-        db = _connect(path, readonly=readonly, timeout=timeout)
+        db = _connect(path, readonly=readonly, timeout=timeout, migrating=migrating)
         try:
             if faults := _looked_at(db, path):
                 what, how = faults[0]
@@ -382,7 +417,7 @@ def _looked_at(db: apsw.Connection, path: str) -> list[tuple[str, str]]:
     end = time.monotonic() + SCHEMA_SECONDS
     db.set_progress_handler(lambda: time.monotonic() > end, 1000)
     try:
-        return schema_faults(schema_of(db))
+        return schema_faults(schema_of(db), format_of(db))
     except (apsw.TooBigError, apsw.InterruptError) as error:
         raise BadFile(f"{path} has a schema that is not ours, larger by far: {error}; it was left as it is") from error
     except apsw.SQLError as error:  # of a format number that SQLite does not know
@@ -431,7 +466,7 @@ def create_file(path: str, found: Callable[[apsw.Connection, str, int], None], *
                 _write_ahead(db)
                 db.execute("PRAGMA synchronous = FULL")
                 db.execute("BEGIN IMMEDIATE")
-                db.execute(resources.text("schema.sql"))
+                db.execute(schema_text(FORMAT))
                 found(db, str(uuid.uuid4()), created_ms)
                 db.execute("COMMIT")
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -23,7 +23,7 @@ def rebuild(db: apsw.Connection) -> list[str]:
 
     A lawful file answers an empty list, and not one row of it changed.
     """
-    guards = [(name, sql) for kind, name, sql in schema_of(db) if kind == "trigger" and _guards_fold(sql)]
+    guards = [(name, sql) for kind, name, sql in schema_of(db) if kind == "trigger" and guards_fold(sql)]
     for name, _ in guards:
         db.execute(f"DROP TRIGGER {name}")
     for table in TABLES:
@@ -46,6 +46,6 @@ def rebuild(db: apsw.Connection) -> list[str]:
     return changes
 
 
-def _guards_fold(sql: str) -> bool:
+def guards_fold(sql: str) -> bool:
     """Whether a trigger guards a fold table against hands other than the fold's."""
     return any(f" ON {table}" in sql.partition("\n")[0] for table in TABLES)

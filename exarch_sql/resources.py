@@ -1,4 +1,4 @@
-"""The one loader of the files that are data to us and live at the top level: ``schema.sql`` and ``grammar/``.
+"""The one loader of the files that are data to us and live at the top level: ``schema.sql``, ``grammar/``, ``migrations/``.
 
 In a checkout or an editable install they lie beside the package; a wheel carries them inside it, under ``_data``.
 """

@@ -40,6 +40,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "stats": "keeping.stats",
         "rebuild": "keeping.rebuild",
         "reindex": "keeping.reindex",
+        "migrate": "copies.migrate",
         "backup": "copies.backup",
         "extract": "copies.extract",
         "redact": "copies.redact",

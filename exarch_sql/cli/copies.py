@@ -1,4 +1,4 @@
-"""What leaves the file, and what leaves it in copies: ``redact``, ``backup``, ``extract``."""
+"""What leaves the file, and what leaves it in copies: ``redact``, ``backup``, ``extract``, ``migrate``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from exarch_sql import Archive
 from exarch_sql.cli.base import TEXT, archive_argument, command, log_option, opened, output_options
-from exarch_sql.cli.printing import Column, Output, Table
+from exarch_sql.cli.printing import Column, Output, Table, talk
 from exarch_sql.redaction import Redacted, Sighting
 
 if TYPE_CHECKING:
@@ -74,6 +75,26 @@ def extract(archive: str, path: str, log_name: str, out: Output) -> None:
     """Copy one log and its ancestors to PATH; what other logs said is redacted there, the chain stays provable."""
     with opened(archive) as file:
         _copied(file.extract(file.log(log_name), path), path, out)
+
+
+@command(
+    "migrate",
+    "exarch-sql migrate agent.exarch",
+    "exarch-sql migrate agent.exarch --copy before.exarch",
+)
+@archive_argument
+@click.option(
+    "--copy", metavar="PATH", type=TEXT, help="Where to keep the file as it was.  [default: ARCHIVE.format-N]"
+)
+@output_options
+def migrate(archive: str, copy: str | None, out: Output) -> None:
+    """Bring a file of an older format up to this version's, after a copy of it; where that fails, nothing is changed."""
+    done = Archive.migrate(archive, copy=copy)
+    if done.copy is None:
+        talk(f"{archive} has format {done.to} already, the newest there is: nothing was done")
+    if done.copy is not None or out.form != "eyes":
+        facts = done.to_dict()
+        out.listing(facts, [facts], lambda: Table(tuple(map(Column, facts)), [tuple(facts.values())]))
 
 
 def _copied(report: Report, path: str, out: Output) -> None:
