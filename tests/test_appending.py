@@ -300,6 +300,19 @@ def test_a_log_whose_opening_was_taken_back_writes_nowhere(path: Path) -> None:
         assert critic.reach == 0
 
 
+def test_a_clock_that_runs_backwards_orders_nothing(log: Log, path: Path) -> None:
+    """L2: times are claims. Records, turns, the context and its past stand in the order in which they were written."""
+    for number, at_ms in enumerate([9_000, 5_000, -1, 7_000, 2**63 - 1, 0]):
+        log.prompt(f"prompt {number}", at_ms=at_ms)
+
+    with Archive.open(path, readonly=True) as archive:
+        assert [message["parts"][0]["content"][-1] for message in archive.trunk.render()] == list("012345")
+        assert [row.from_ for row in archive.trunk.index()] == [1, 2, 3, 4, 5, 6]
+        assert [row.label[-1] for row in archive.trunk.survey(at=4).rows] == list("012")
+        assert [hit.text[-1] for hit in archive.trunk.grep("prompt [0-4]").hits] == list("01234")
+        assert archive.verify().ok
+
+
 @pytest.mark.parametrize("at_ms", [5.0, True, "01", 2**63])
 def test_a_time_that_would_be_stored_otherwise_than_hashed_is_refused(log: Log, at_ms: int) -> None:
     """Past fault: 5.0 was stored as 5, and the chain was broken for good."""

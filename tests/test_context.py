@@ -1,11 +1,16 @@
 """What stands in the context: residues, pressure, plans, and the context as it stood at any past record."""
 
+import json
+import re
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_processes import in_a_child
 
 from exarch_sql import Archive, Log, Refused, Span, Survey, planning, residue
 from exarch_sql.answers import RESIDENT, Row
@@ -53,6 +58,57 @@ def test_the_fixed_text_of_a_residue_stays_below_400_bytes(from_: int, length: i
     note = "n" if author == "model" else None
 
     assert len(residue.text(Span(from_, from_ + length), note, author).encode()) - 3 <= residue.MAX_TEXT_BYTES
+
+
+def test_a_residue_is_the_same_whatever_it_covers(log: Log, tmp_path: Path) -> None:
+    """A function of span, note and author: not of the turns that left, nor of residues among them, nor of the moment."""
+    log.evict(3, 4, "under it")
+    log.evict(2, 7, "what mattered", at_ms=5)
+    with Archive.open(tmp_path / "b.exarch") as other:
+        for _ in range(4):
+            other.trunk.prompt("other words")
+            other.trunk.assistant("")
+        other.trunk.evict(2, 7, "what mattered")
+
+        assert other.trunk.render()[1] == log.render()[1] == residue.message(Span(2, 7), "what mattered", "model")
+
+
+def test_no_model_is_called_for_a_context() -> None:
+    """Nothing leaves the process: a whole life of a log, with every network call, process and foreign file refused.
+
+    And what stands in the context is what was said, or a residue's fixed words: nothing is summarised.
+    """
+
+    def work() -> str:
+        called: list[str] = []
+
+        def watch(event: str, _: object) -> None:
+            if event.partition(".")[0] in ("socket", "subprocess", "urllib", "http", "ftplib", "smtplib", "webbrowser"):
+                called.append(event)
+            if event in ("os.exec", "os.fork", "os.posix_spawn", "os.system"):
+                called.append(event)
+
+        sys.addaudithook(watch)
+        with tempfile.TemporaryDirectory() as folder, Archive.open(f"{folder}/a.exarch") as archive:
+            log = archive.trunk
+            for number in range(8):
+                log.prompt(f"prompt {number}")
+                log.assistant(f"reply {number}")
+            log.evict(2, 3, "a note")
+            log.weigh(used=190_000, window=200_000)
+            log.force(keep=100)
+            log.rewind(16)
+            archive.trunk.fork("child").survey()
+            log.grep("reply")
+            archive.verify()
+            said = [message["parts"][0]["content"] for message in log.render()]
+        return json.dumps([called, said])
+
+    called, said = json.loads(in_a_child(work))
+    assert called == []
+    forced = [text for text in said if text.startswith("[Turns 1–")]
+    assert len(forced) == 1
+    assert all(re.fullmatch(r"(prompt|reply) \d", text) for text in said if text not in forced)
 
 
 @pytest.mark.parametrize(

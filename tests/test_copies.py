@@ -62,6 +62,19 @@ def test_an_extract_holds_one_lineage_and_proves_the_whole_chain(archive: Archiv
     assert b"deeper" not in data
 
 
+def test_an_extract_keeps_names_keys_and_call_ids(archive: Archive, tmp_path: Path) -> None:
+    """What is not promised: of the other logs it blanks what was said, and the rest of their records stands."""
+    call = {"type": "tool_call", "id": "call-of-the-trunk", "name": "sh", "arguments": {"cmd": "said by the trunk"}}
+    archive.trunk.assistant({"role": "assistant", "parts": [call]}, origin="import", key="key-of-the-trunk")
+    path = tmp_path / "scout.exarch"
+
+    archive.extract(archive.log("scout"), path)
+
+    data = path.read_bytes()
+    assert all(word in data for word in (b"deep", b"key-of-the-trunk", b"call-of-the-trunk"))
+    assert b"said by the trunk" not in data
+
+
 def test_a_copy_never_overwrites(archive: Archive, tmp_path: Path) -> None:
     """The name may hold the only other copy there is."""
     taken = tmp_path / "taken"

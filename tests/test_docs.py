@@ -1,7 +1,9 @@
-"""The generated pages are what they are generated from."""
+"""The generated pages are what they are generated from, and the tests that pages name are there."""
 
+import ast
 import copy
 import importlib.util
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,3 +59,45 @@ def test_the_schema_page_says_what_every_column_is() -> None:
 
     assert len(rows) > 150
     assert not [row for row in rows if row.endswith("|  |")]
+
+
+# --- promises and their attacks -----------------------------------------------------------------------------------------------
+
+PROMISING = ("guarantees.md", "durability.md", "replication.md", "file-format.md", "search.md", "schema.md", "door.md")
+ATTACK = re.compile(r"`(?:tests/)?(test_\w+\.py)(?:::(\w+))?`")
+
+
+def defined_in(path: Path) -> set[str]:
+    """The tests that a file defines, without running it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    defined = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return {node.name for node in defined if node.name.startswith("test_")}
+
+
+def promises(page: str) -> list[str]:
+    """What a page promises: the rows of its table of laws, and the bullets of its sections."""
+    found = re.findall(r"^\| L\d+ .*$|^- .*(?:\n  .*)*", page, flags=re.MULTILINE)
+    return list(found)
+
+
+@pytest.mark.parametrize("page", PROMISING)
+def test_every_test_that_a_page_names_is_there(page: str) -> None:
+    """A promise whose attack was renamed or dropped is a promise without one."""
+    named = ATTACK.findall((DOCS / page).read_text(encoding="utf-8"))
+    here = Path(__file__).parent
+
+    missing = [(file, name) for file, name in named if not (here / file).is_file()]
+    assert missing == []
+    assert [(file, name) for file, name in named if name and name not in defined_in(here / file)] == []
+    assert all(defined_in(here / file) for file, _ in named)
+    assert named or page not in PROMISING[:3]
+
+
+def test_no_promise_is_without_an_attack() -> None:
+    """Every law and every promise of docs/guarantees.md names a test; what is not promised names one where it can be shown."""
+    page, excused = (DOCS / "guarantees.md").read_text(encoding="utf-8").split("## What is not promised")
+
+    assert len(promises(page)) == 14 + 5 + 4 + 4
+    assert [promise for promise in promises(page) if not ATTACK.search(promise)] == []
+    unshown = [promise for promise in promises(excused) if not ATTACK.search(promise)]
+    assert [promise.split("**")[1] for promise in unshown] == ["Hidden content.", "Network file systems."]

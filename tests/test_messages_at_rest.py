@@ -132,6 +132,20 @@ def test_what_is_not_json_is_refused_and_nothing_is_written(archive: Archive, me
     assert archive.trunk.reach == 0
 
 
+def test_a_body_past_the_limit_is_refused_by_the_limit(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stated limit is 256 MiB; here a smaller one stands for it. At the limit a body is taken, a byte more is not."""
+    assert messages.MAX_BODY_BYTES == 256 << 20
+    monkeypatch.setattr(messages, "MAX_BODY_BYTES", 1000)
+    frame = len(messages.dumps([{"role": "user", "parts": [{"type": "text", "content": ""}]}]).encode())
+    archive.trunk.prompt("é" * ((1000 - frame) // 2) + "x" * ((1000 - frame) % 2))
+    before = archive.head()
+
+    for act in (lambda: archive.trunk.prompt("x" * (1001 - frame)), lambda: archive.trunk.note("x" * 1000)):
+        with pytest.raises(Refused, match="holds at most 1000"):
+            act()
+    assert archive.head() == before
+
+
 def test_nesting_past_the_limit_is_refused_by_the_limit(archive: Archive) -> None:
     """SQLite's JSON reader has a depth of its own; ours is stated and lower."""
     deep: Any = "x"

@@ -2,11 +2,12 @@
 
 import base64
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from exarch_sql import Archive, Refused
+from exarch_sql import Archive, Refused, messages
 
 SECRET = "hunter2-hunter2-hunter2"  # noqa: S105 (it is the point)
 PICTURE = b"\x89PNG\r\n" + SECRET.encode() * 3
@@ -142,3 +143,31 @@ def test_redacting_twice_records_it_once_and_a_rebuilt_fold_is_the_same(archive:
     assert (again.target, archive.head().seq) == (82, archive.sql("SELECT max(seq) FROM redactions").rows[0][0])
     assert archive.rebuild() == []
     assert archive.verify().ok
+
+
+def test_a_redacted_item_keeps_the_weight_it_had(archive: Archive) -> None:
+    """`total-bytes` is of what was recorded: the survey, and so the plan, stays what it was, though less is sent."""
+    before = archive.trunk.survey()
+    sizes = [len(messages.dumps(message).encode()) for message in archive.trunk.render()]
+    assert before.total_bytes == sum(sizes)
+
+    for seq in holding(archive):
+        archive.redact(seq, reason="a password")
+
+    after = archive.trunk.survey()
+    assert (after.total_bytes, [row.bytes for row in after.rows]) == (
+        before.total_bytes,
+        [row.bytes for row in before.rows],
+    )
+    assert sum(len(messages.dumps(message).encode()) for message in archive.trunk.render()) < before.total_bytes
+
+
+def test_a_redacted_body_can_still_be_guessed(archive: Archive) -> None:
+    """What is not promised: its hash and its length stay, and confirm a right guess."""
+    (seq,) = archive.sql("SELECT seq FROM records WHERE label LIKE 'the password is%'").rows[0]
+    archive.redact(seq, reason="a password")
+    hash_, weight = archive.sql(f"SELECT hex(body_hash), weight FROM records WHERE seq = {seq}").rows[0]
+    guess = messages.dumps([{"role": "user", "parts": [{"type": "text", "content": f"the password is {SECRET}"}]}])
+
+    assert sha256(guess.encode()).hexdigest() == hash_.lower()
+    assert len(guess.encode()) == weight + len("[]")

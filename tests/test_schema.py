@@ -179,6 +179,26 @@ def test_nothing_in_the_schema_needs_a_trusting_connection(lawful: bytes) -> Non
     assert '"' not in "".join(bare_sql(sql) for group in SQL.values() for sql in group.values())
 
 
+@pytest.mark.skipif(sqlite3.sqlite_version_info[:2] != (3, 40), reason="later versions answer with distrust too")
+def test_an_old_sqlite_with_distrust_on_refuses_appends_and_seven_views(lawful: bytes) -> None:
+    """What is not promised: 3.40 takes its own JSON functions for unsafe. The default is to trust, and nothing is written."""
+    with closing(forge.bare(lawful)) as db:
+        before = forge.content(db)
+        db.execute("PRAGMA trusted_schema = OFF")
+        said = []
+        for view in SQL["view"]:
+            try:
+                db.execute(f"SELECT * FROM {view}").fetchall()
+            except sqlite3.OperationalError as error:
+                said.append(str(error))
+        assert [text[:13] for text in said] == ["unsafe use of"] * 7
+        pen = forge.Pen(db)
+        for row in (pen.witness(), pen.assistant(19, "calling", "y1", log=LOGS["child"])):
+            with pytest.raises(sqlite3.OperationalError, match="unsafe use of"):
+                pen.write(row)
+        assert forge.content(db) == before
+
+
 # --- the fold is a function of the records (L14) ---------------------------------------------------------------------------
 
 

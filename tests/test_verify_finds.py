@@ -524,6 +524,46 @@ def test_a_fold_row_held_back_is_found(lawful: bytes, judged: Callable[..., Any]
         assert table in report.faults[0].where
 
 
+def test_what_a_connection_with_functions_of_its_own_wrote_is_found(lawful: bytes, judged: Callable[..., Any]) -> None:
+    """What is not promised: a connection may put its own function in place of one that the triggers call. Verify calls none."""
+    lies = {
+        ("length", 1): (lambda value: min(len(value), 240), lambda p: p.evicted(12, 14, "n" * 300, reach=16), "L9"),
+        ("glob", 2): (lambda pattern, text: 0, lambda p: p.evicted(12, 14, "two\nlines", reach=16), "L9"),
+    }
+    for (name, arguments), (lie, forged, said) in lies.items():
+        honest, db = bare(lawful), bare(lawful)
+        db.create_function(name, arguments, lie)
+        pen = forge.Pen(db)
+        row = forged(pen)
+        with contextlib.suppress(sqlite3.IntegrityError):
+            forge.Pen(honest).write(dict(row))
+            pytest.fail(f"{name} is not what keeps this out")
+        pen.write(row)
+        report = judged(db)
+        assert any(said in f"{fault.kind} {fault.what}" for fault in report.faults), (name, report.faults)
+
+
+def test_an_altered_body_is_neither_read_nor_rendered(lawful_copy: Path) -> None:
+    """L11: what is shown was re-hashed first, of a resident turn and one that left, now and in the past; or nothing is."""
+    with contextlib.closing(sqlite3.connect(lawful_copy, isolation_level=None)) as db, forge.without_triggers(db):
+        db.execute("UPDATE records SET body = replace(body, 'going', 'gonig') WHERE turn = 11 AND log = 1")
+        (seq,) = db.execute("SELECT seq FROM records WHERE body LIKE '%gonig%'").fetchone()
+    with Archive.open(lawful_copy) as archive:
+        trunk, child = archive.trunk, archive.log("child")
+        asked = [
+            lambda: trunk.read([11]),
+            lambda: child.read([11]),
+            lambda: trunk.render(at=seq),
+            child.render,
+            lambda: child.render("anthropic"),
+            lambda: trunk.grep("gonig"),
+        ]
+        for ask in asked:
+            with pytest.raises(BadFile, match="run verify"):
+                ask()
+        assert trunk.read([12])
+
+
 # --- redaction (L12) -------------------------------------------------------------------------------------------------------------
 
 
