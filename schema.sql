@@ -451,8 +451,9 @@ BEGIN SELECT RAISE(ABORT, 'L1: a record is never deleted'); END;
 CREATE TRIGGER blobs_are_new BEFORE INSERT ON blobs
 WHEN new.data IS NULL OR EXISTS (SELECT 1 FROM blobs WHERE hash = new.hash OR rowid = new.rowid)
 BEGIN SELECT RAISE(ABORT, 'L1: a blob is stored once, whole'); END;
+-- a blob that was redacted may be stored again, by who records it again
 CREATE TRIGGER blobs_are_kept BEFORE UPDATE ON blobs
-WHEN NOT (
+WHEN NOT (new.hash = old.hash AND new.bytes = old.bytes AND old.data IS NULL AND new.data IS NOT NULL) AND NOT (
   new.hash = old.hash AND new.bytes = old.bytes AND new.data IS NULL AND old.data IS NOT NULL
   AND EXISTS (SELECT 1 FROM records AS r JOIN json_each(r.body, '$.blobs') AS named
                WHERE r.seq = (SELECT max(seq) FROM records) AND r.kind = 'redacted' AND named.value = lower(hex(old.hash)))

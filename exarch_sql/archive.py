@@ -162,6 +162,8 @@ class Archive:
 
         ``index`` compares the search index with the text as well, posting by posting, in about the time it takes to build it.
         """
+        if against is not None and not isinstance(against, Head):
+            raise Refused(f"against is a Head, as head() gives it: Head(lineage, seq, digest); got {against!r}")
         from exarch_sql import verify  # noqa: PLC0415  (only those who verify load the judge)
 
         with self._store.reading() as db:

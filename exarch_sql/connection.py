@@ -100,7 +100,7 @@ OPTIONAL_MARK = "--| "  # what part 4 of schema.sql, the search index, stands be
 
 def schema_text(format_: int) -> str:
     """``schema.sql`` as a format has it; of those before this one a copy is kept."""
-    return resources.text("schema.sql" if format_ == FORMAT else f"migrations/{format_}.sql")
+    return resources.text("schema.sql" if format_ == FORMAT else f"exarch_sql/formats/{format_}.sql")
 
 
 def expected_schema(format_: int | None = None) -> tuple[SchemaRow, ...]:

@@ -74,10 +74,15 @@ class Log:
     def _state(self, db: apsw.Connection) -> judge.State:
         row: tuple[Any, ...] | None = db.execute(judge.STATE_SQL, (self.number,)).fetchone()
         if row is None or row[1] != self.name:
-            raise Refused(
-                f"the log {self.name} is not recorded: the batch that opened it was taken back; open it again"
-            )
+            raise self._taken_back()
         return judge.State(*row)
+
+    def _require_recorded(self, db: apsw.Connection) -> None:
+        if db.execute("SELECT 1 FROM logs WHERE log = ? AND name = ?", (self.number, self.name)).fetchone() is None:
+            raise self._taken_back()
+
+    def _taken_back(self) -> Refused:
+        return Refused(f"the log {self.name} is not recorded: the batch that opened it was taken back; open it again")
 
     def stands(self) -> judge.State:
         """Where the log stands: reach, newest turn, protocol state, owed calls."""
@@ -208,7 +213,7 @@ class Log:
         label = messages.label(encoded.said, of_reply=kind == "assistant") if kind in OPENERS else None
         draft = Draft(self.number, kind, encoded, origin, _at_ms(at_ms), _key(key), label, calls)
         with store.held() as db:
-            known = store.newest(self.number)
+            known = store.newest(self.number, self.name)
             new = key is None or self._by_key(db, key) is None
             if known and new and not draft.encoded.blobs and (expect is None or expect == known.turn):
                 newest = known if label is None else Newest(known.turn + 1, role)
@@ -217,7 +222,7 @@ class Log:
                 except apsw.ConstraintError:
                     store.forget()  # refused: by the state of the log, or because somebody else wrote
                 else:
-                    store.remember(self.number, newest)
+                    store.remember(self.number, self.name, newest)
                     return Turn(newest.turn, newest.role, seq)
             return self._append_looking(draft, role, admit, expect)
 
@@ -238,7 +243,7 @@ class Log:
             newest = Newest(state.newest, self._role(db, state.newest)) if extends else Newest(state.reach + 1, role)
             seq = store.append_turn(draft, newest.turn)
         if newest.turn >= state.reach:
-            store.remember(self.number, newest)
+            store.remember(self.number, self.name, newest)
         return Turn(newest.turn, newest.role, seq)
 
     def witness(self, kind: Witness, body: Json, *, key: str | None = None, at_ms: int | None = None) -> int:
@@ -252,6 +257,7 @@ class Log:
             if found := self._by_key(db, key):
                 self._require_same(key, found, kind, _data(body))
                 return int(found[0])
+            self._require_recorded(db)
             return self._store.append_other(self.number, kind, body, at_ms=at_ms, key=key)
 
     def usage(self, *, turn: int | None = None, key: str | None = None, at_ms: int | None = None, **counts: Any) -> int:
@@ -603,7 +609,7 @@ def _key(key: str | None) -> str | None:
         return None
     if not key or not messages.is_text(key):
         raise Refused(f"a key is non-empty text without NUL or half surrogates; got {key!r}")
-    return key
+    return str.__str__(key)  # a StrEnum, say, is text of its own kind
 
 
 def _at_ms(at_ms: Any) -> int | None:

@@ -1,7 +1,7 @@
 """Migrate: bring a file of an older format up to this version's, in one transaction, with a copy of it kept first.
 
 Never done unasked: a file is evidence, and whoever keeps it decides. What the formats of the past were, and the steps between
-them, are files of ``migrations/``. The records endure; whatever follows from them (indexes, fold, triggers, views, search index) is
+them, are files of ``formats/``. The records endure; whatever follows from them (indexes, fold, triggers, views, search index) is
 dropped, made anew from ``schema.sql`` and derived again, so that a migrated file has the very schema of a fresh one.
 """
 
@@ -80,7 +80,7 @@ def _bring(db: apsw.Connection, was: int, now: int) -> None:
     """Do the steps, derive the rest, and judge all of it, inside the transaction. Raises BadFile where it is not lawful."""
     _drop_derived(db, was)
     for number in range(was, now):
-        db.execute(resources.text(f"migrations/{number}-to-{number + 1}.sql"))
+        db.execute(resources.text(f"exarch_sql/formats/{number}-to-{number + 1}.sql"))
     _derive(db)
     db.execute(f"PRAGMA user_version = {now}")
     report = verify(db)

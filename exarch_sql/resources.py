@@ -1,6 +1,6 @@
-"""The one loader of the files that are data to us and live at the top level: ``schema.sql``, ``grammar/``, ``migrations/``.
+"""The one loader of the files that are data to us: ``schema.sql`` and ``grammar/`` at the top level, ``formats/`` in the package.
 
-In a checkout or an editable install they lie beside the package; a wheel carries them inside it, under ``_data``.
+In a checkout or an editable install the former lie beside the package; a wheel carries them inside it, under ``_data``.
 """
 
 from __future__ import annotations

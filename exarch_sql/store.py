@@ -43,6 +43,7 @@ BLOB_SQL = "SELECT data FROM blobs WHERE hash = ?"
 ADD_BLOB_SQL = """
 INSERT INTO blobs (hash, bytes, data)
 SELECT :hash, :bytes, :data WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE hash = :hash)"""
+REFILL_BLOB_SQL = "UPDATE blobs SET data = :data WHERE hash = :hash AND data IS NULL"  # redacted, and now said again
 _QUOTES = ("label", "weight", "span_from", "span_to", "note", "author", "anchor", "parent", "target", "reach")
 
 
@@ -124,7 +125,7 @@ class Store:
         self._whereabouts = Whereabouts(db)
         self._batch: object | None = None  # of the transaction that is open
         self._tip: tuple[int, bytes] | None = None
-        self._newest: dict[int, Newest] = {}
+        self._newest: dict[int, tuple[str, Newest]] = {}
 
     # -- holding and transacting ---------------------------------------------------------------------------------------------
 
@@ -221,13 +222,14 @@ class Store:
 
     # -- appending -----------------------------------------------------------------------------------------------------------
 
-    def newest(self, log: int) -> Newest | None:
-        """The log's newest turn as remembered, if it is."""
-        return self._newest.get(log)
+    def newest(self, log: int, name: str) -> Newest | None:
+        """The log's newest turn as remembered, if it is. Another log may have the number of one that was taken back."""
+        whose, newest = self._newest.get(log, ("", None))
+        return newest if whose == name else None
 
-    def remember(self, log: int, newest: Newest) -> None:
+    def remember(self, log: int, name: str, newest: Newest) -> None:
         """Note the log's newest turn for the next append."""
-        self._newest[log] = newest
+        self._newest[log] = name, newest
 
     def append_turn(self, draft: Draft, turn: int) -> int:
         """Append a record that makes a turn; its seq. Raises apsw.ConstraintError where the file refuses."""
@@ -244,7 +246,9 @@ class Store:
         digest = chain.record_digest(seq, log, kind, turn, origin, at_ms, key, hash_, previous)
         quoted = messages.dumps(calls) if calls else None
         for blob in encoded.blobs:
-            self.db.execute(ADD_BLOB_SQL, {"hash": self.hash_of(blob), "bytes": len(blob), "data": blob})
+            stored = {"hash": self.hash_of(blob), "bytes": len(blob), "data": blob}
+            self.db.execute(ADD_BLOB_SQL, stored)
+            self.db.execute(REFILL_BLOB_SQL, {"hash": stored["hash"], "data": blob})
         self.db.execute(
             APPEND_TURN_SQL,
             (seq, log, kind, turn, origin, at_ms, key, label, encoded.weight, quoted, hash_, digest, encoded.body),

@@ -1,6 +1,7 @@
 """Appending: idempotent by key, safe against a second writer, whole or not at all."""
 
 import asyncio
+import enum
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -295,9 +296,27 @@ def test_a_log_whose_opening_was_taken_back_writes_nowhere(path: Path) -> None:
             broken_off()
         critic = archive.trunk.fork("critic")
 
-        with pytest.raises(Refused, match="the log scout is not recorded"):
-            lost[0].prompt("hello")
+        for write in (lost[0].prompt, lost[0].note):
+            with pytest.raises(Refused, match="the log scout is not recorded"):
+                write("hello")
         assert critic.reach == 0
+
+        critic.prompt("in use, and remembered")
+        with pytest.raises(Refused, match="the log scout is not recorded"):
+            lost[0].assistant("hello")
+        assert critic.reach == 1
+
+
+def test_a_key_may_be_text_of_its_own_kind(path: Path) -> None:
+    """Past fault: a member of a StrEnum was a TypeError out of the digest."""
+
+    class Step(enum.StrEnum):
+        FIRST = "first"
+
+    with Archive.open(path) as archive:
+        turn = archive.trunk.prompt("x", key=Step.FIRST)
+        assert archive.trunk.prompt("x", key="first") == turn
+        assert archive.verify().ok
 
 
 def test_a_clock_that_runs_backwards_orders_nothing(log: Log, path: Path) -> None:

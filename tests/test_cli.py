@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,6 +175,18 @@ class TestTheContract:
         sql = "SELECT 1 AS a, 2 AS a, 9e999 AS b, x'0aff' AS c, NULL AS d"
 
         assert answer("sql", archive, sql, "--json") == [{"a": 1, "a_2": 2, "b": "inf", "c": "0aff", "d": None}]
+
+    def test_a_pipe_is_imported_whole(self, tmp_path: Path) -> None:
+        """Past fault: looking at what kind of file it is ate the beginning of a pipe, and the rest was imported."""
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        feeder = threading.Thread(target=lambda: pipe.write_bytes(session_path().read_bytes()))
+        feeder.start()
+        (piped,) = answer("import", pipe, "--into", tmp_path / "a.exarch", "--json")
+        feeder.join()
+        (whole,) = answer("import", session_path(), "--into", tmp_path / "b.exarch", "--json")
+
+        assert piped | {"file": "", "path": ""} == whole | {"file": "", "path": ""}
 
     def test_sql_reads_its_query_from_stdin(self, archive: Path) -> None:
         """A dash is stdin everywhere."""

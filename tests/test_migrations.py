@@ -1,8 +1,8 @@
 """Versions: a file of an older format is brought up to date whole, or is left as it is; what nobody knows is refused.
 
-There is one format so far, so two are made up here, as a release would make them: a tree of `schema.sql` and `migrations/` in the
-place of the real one. Format 2 says one refusal otherwise and has a view more; format 3 has a column more in `records`, another
-index, and a fold table written otherwise.
+There is one format so far, so two are made up here, as a release would make them: a tree of `schema.sql` and
+`exarch_sql/formats/` in the place of the real one. Format 2 says one refusal otherwise and has a view more; format 3 has
+a column more in `records`, another index, and a fold table written otherwise.
 
 Faults of the disk hit sampled operations of a migration; ``EXARCH_FAULTS=all`` takes every one.
 """
@@ -73,10 +73,10 @@ DROP TABLE was_records;
 """
 TREE = {
     "schema.sql": SCHEMA_3,
-    "migrations/1.sql": SCHEMA_1,
-    "migrations/2.sql": SCHEMA_2,
-    "migrations/1-to-2.sql": ONE_TO_TWO,
-    "migrations/2-to-3.sql": TWO_TO_THREE,
+    "exarch_sql/formats/1.sql": SCHEMA_1,
+    "exarch_sql/formats/2.sql": SCHEMA_2,
+    "exarch_sql/formats/1-to-2.sql": ONE_TO_TWO,
+    "exarch_sql/formats/2-to-3.sql": TWO_TO_THREE,
 }
 
 
@@ -162,8 +162,8 @@ def test_a_file_of_every_format_is_kept_and_every_step_is_there() -> None:
     kept = sorted(path.stem for path in keep_format.KEPT.glob("*.sql"))
     assert kept == [str(number) for number in range(1, connection.FORMAT + 1)]
     for number in range(1, connection.FORMAT):
-        assert f"PRAGMA user_version = {number};" in resources.text(f"migrations/{number}.sql")
-        assert resources.text(f"migrations/{number}-to-{number + 1}.sql")
+        assert f"PRAGMA user_version = {number};" in resources.text(f"exarch_sql/formats/{number}.sql")
+        assert resources.text(f"exarch_sql/formats/{number}-to-{number + 1}.sql")
 
 
 @pytest.mark.parametrize("number", range(1, connection.FORMAT + 1))
@@ -415,27 +415,27 @@ def test_of_two_that_migrate_at_once_one_does_it(old: Path) -> None:
 
 GONE_WRONG = {
     "a step that fails half-way": (
-        {"migrations/2-to-3.sql": f"{TWO_TO_THREE}\nINSERT INTO nowhere VALUES (1);"},
+        {"exarch_sql/formats/2-to-3.sql": f"{TWO_TO_THREE}\nINSERT INTO nowhere VALUES (1);"},
         "no such table: nowhere",
     ),
     "a step that breaks a constraint": (
-        {"migrations/1-to-2.sql": "UPDATE records SET seq = 1 WHERE seq = 2;"},
+        {"exarch_sql/formats/1-to-2.sql": "UPDATE records SET seq = 1 WHERE seq = 2;"},
         "UNIQUE constraint failed",
     ),
     "a result that differs by one blank": (
-        {"migrations/2-to-3.sql": TWO_TO_THREE.replace("mood      TEXT", "mood       TEXT")},
+        {"exarch_sql/formats/2-to-3.sql": TWO_TO_THREE.replace("mood      TEXT", "mood       TEXT")},
         "schema: table records: altered",
     ),
     "a table left behind": (
-        {"migrations/1-to-2.sql": "CREATE TABLE scratch (a);"},
+        {"exarch_sql/formats/1-to-2.sql": "CREATE TABLE scratch (a);"},
         "schema: table scratch: not ours",
     ),
-    "a record lost": ({"migrations/1-to-2.sql": "DELETE FROM records WHERE seq = 3;"}, "sequence: record 4"),
+    "a record lost": ({"exarch_sql/formats/1-to-2.sql": "DELETE FROM records WHERE seq = 3;"}, "sequence: record 4"),
     "a record changed": (
-        {"migrations/1-to-2.sql": "UPDATE records SET at_ms = at_ms + 1 WHERE seq = 3;"},
+        {"exarch_sql/formats/1-to-2.sql": "UPDATE records SET at_ms = at_ms + 1 WHERE seq = 3;"},
         "chain: record 3",
     ),
-    "a step that is missing": ({"migrations/1-to-2.sql": "SELECT gone FROM records;"}, "no such column: gone"),
+    "a step that is missing": ({"exarch_sql/formats/1-to-2.sql": "SELECT gone FROM records;"}, "no such column: gone"),
 }
 
 

@@ -115,6 +115,24 @@ def test_a_blob_that_another_record_names_is_kept_until_the_last_of_them_goes(ar
     assert archive.verify().ok
 
 
+def test_what_was_redacted_can_be_recorded_again(archive: Archive) -> None:
+    """Past fault: the blanked blob passed for one that is there, and the record that named it could not be read."""
+    (first,) = archive.sql("SELECT min(seq) FROM records WHERE instr(body, '$blob')").rows[0]
+    assert archive.redact(first, reason="x").blobs == 1
+    blob = {
+        "type": "blob",
+        "mime_type": "image/png",
+        "modality": "image",
+        "content": base64.b64encode(PICTURE).decode(),
+    }
+    again = archive.trunk.prompt({"role": "user", "parts": [blob]})
+
+    assert archive.trunk.render()[-1]["parts"][0]["content"] == blob["content"]
+    assert archive.verify().ok
+    assert archive.redact(again.seq, reason="x").blobs == 1
+    assert archive.verify().ok
+
+
 @pytest.mark.parametrize(
     ("target", "part", "said"),
     [

@@ -23,7 +23,7 @@ import pytest
 from conftest import LOGS
 from forge import bare, rows
 
-from exarch_sql import Archive, BadFile, Head, verify
+from exarch_sql import Archive, BadFile, Head, Refused, verify
 from exarch_sql.connection import open_unjudged
 
 if TYPE_CHECKING:
@@ -911,3 +911,9 @@ def test_a_file_cut_short_is_found(lawful: bytes, judged: Callable[..., Any]) ->
     """Whole pages gone from the end."""
     for pages in (1, 2, 5):
         assert not judged(lawful[: -4096 * pages]).ok
+
+
+def test_a_head_of_the_wrong_kind_is_the_callers_mistake_not_the_files(lawful_file: Path) -> None:
+    """Past fault: the report said that the file was unreadable."""
+    with Archive.open(lawful_file, readonly=True) as archive, pytest.raises(Refused, match="against is a Head"):
+        archive.verify(against=archive.head().to_dict())

@@ -92,12 +92,17 @@ def _imported(archive: Archive, name: str, path: Path, log: Any) -> dict[str, An
 
 @contextlib.contextmanager
 def _on_disk(name: str) -> Iterator[Path]:
-    """The file itself; of stdin a copy, for an importer reads its file more than once."""
-    if name != "-":
+    """The file itself; of stdin or another pipe a copy, for an importer reads its file more than once."""
+    if name != "-" and Path(name).is_file():
         yield Path(name)
         return
+    if name == "-" and sys.stdin is None:
+        raise Refused("stdin is closed: name a file, or send one in with < FILE")
     with tempfile.TemporaryDirectory(prefix="exarch-") as folder:
         copy = Path(folder) / "stdin.jsonl"
-        with copy.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+        with (
+            contextlib.nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as pipe,
+            copy.open("wb") as file,
+        ):
+            shutil.copyfileobj(pipe, file)
         yield copy

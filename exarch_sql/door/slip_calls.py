@@ -198,9 +198,12 @@ def _named(text: str, verb: Verb, payload: tree.Atom) -> tuple[Fields, str]:
     if isinstance(payload, tree.RecordOf):
         fields: Fields = {}
         said = ""
+        given = {entry.key.value for entry in payload.entries if isinstance(entry.key, tree.Text)}
         for entry in payload.entries:
             key = entry.key.value if isinstance(entry.key, tree.Text) else ""
             name = key if key in wanted or key == "turns" else _meant(key, wanted)
+            if name != key and name in given:  # what the model did name is not written over
+                name = None
             if name is not None:
                 said = said or ("" if name == key else f"the field is called `{name}`")
                 fields[name] = _slice(text, entry.value)

@@ -67,6 +67,9 @@ _CALL = re.compile(
 )
 
 
+_CODE = re.compile(r"[${}\[\]=;]|->")
+
+
 def masked(text: str) -> str:
     """``text``, of the same length, its strings filled with a character no code holds."""
     return _STRING.sub(lambda match: _MASK * len(match[0]), text)
@@ -252,8 +255,11 @@ def prose(text: str) -> str | None:
     if first is None:
         return None
     rest = text[first.start() :]
-    calls = [rest[match.start() : match.end()] for match in _CALL.finditer(masked(rest))]
-    return "\n".join(call.strip() for call in calls) or None
+    found = list(_CALL.finditer(masked(rest)))
+    around = text[: first.start()] + _CALL.sub(" ", masked(rest))
+    if _CODE.search(around):  # other statements are no prose, and not ours to drop
+        return None
+    return "\n".join(rest[match.start() : match.end()].strip() for match in found) or None
 
 
 # In the order they are tried: what wraps a line, then how its tag, its record and its strings are spelled, then what is left.
