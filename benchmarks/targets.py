@@ -146,20 +146,16 @@ def _line(result: Result) -> Measured:
     return Measured(f"at most {shown(found)} (`` {line} ``)", found <= 0.001)
 
 
-APPEND_AT_FULL = """with nothing else on the disk a sync takes 0.13 ms here, and an append 0.26 ms. Half of the
-difference is one call: looking at the write-ahead log with stat before each append makes its next sync dearer by 60
-us (Linux from 6.13 on keeps finer time stamps for a file that was looked at, and so has more to write). Looking at
-the log ten times a second, at the file itself always, which costs nothing, gave 0.20 ms in the same loop: 0.67 x;
-without any look 0.70 x. The rest is 35 us of work and pages: 2.7 a commit where the bare insert writes 1.5. What
-the next line says takes another 10 us off: about 0.76 x. On a slower or busier disk the sync hides all of this, and
-the ratio was 0.8 to 0.95."""
+APPEND_AT_FULL = """with nothing else on the disk a sync takes 0.13 ms here. What an append takes on top is 20 us of
+Python, 6 of SQL and law, and pages: 2.7 a commit where the bare insert writes 1.5, the rest of them the index of turns.
+(Looking at the write-ahead log with stat before each append made its next sync dearer by 60 us, for Linux from 6.13 on
+keeps finer time stamps for a file that was looked at; it is looked at ten times a second now. Without any look, and in
+pages of 1,024 bytes, the same loop gained another 0.03 x.) On a slower or busier disk the sync hides all of this."""
 
 APPEND_WITHOUT_SYNC = """of 35 to 40 us, 13 are SQLite's: 6 is what the bare insert takes in the same loop, 1 goes
 to the further columns, 3 to the index of turns, 4 to the trigger that admits a record; the CHECKs are too cheap to
-measure. Some 20 are Python's: JSON 4 to 6 (and 10 more for text that is not ASCII, looking for half surrogates),
-digests 2, two calls of stat 2, the label 1, and the calls between. Spelling texts with msgspec (the same bytes for
-every code point), looking for half surrogates only where UTF-8 encoding fails, and looking at the file's identity
-once a millisecond brought it to 29 us when tried: 0.2 x. For 0.5 x the whole append would have to be 12 us, less
+measure. Some 20 are Python's: JSON 4 to 6,
+digests 2, looking at the file 2, the label 3, and the calls between. For 0.5 x the whole append would have to be 12 us, less
 than SQLite's own part, trigger and index included: it is out of reach while the laws are checked by the file and
 every record stands in the index. The peers' stores, which are Python too, are the comparison that holds."""
 
@@ -198,7 +194,8 @@ they gained nothing that could be told from noise, and were left out; a machine 
 
 FILE_SIZE = """the bare table itself is 1.17 x: a page of 4,096 bytes holds one or two records of this size and
 wastes what is left. Ours adds 155 bytes a record (two hashes, the quotes, the index of turns) and, in the page, the
-same waste once more. Pages of 1,024 bytes gave 1.18 x with appends as fast and full scans a quarter slower;
+same waste once more. Pages of 1,024 bytes gave 1.18 x with appends as fast, full scans a third slower, and files of small
+records 15 % larger;
 compression would do it, and the body would no longer be the text that was hashed."""
 
 INDEXED_SIZE = """the index is 0.39 x the text, as it was expected to be (0.28 to 0.4); the rest is the file's own

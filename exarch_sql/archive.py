@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
-from exarch_sql import chain, judge, messages
+from exarch_sql import arguments, chain, judge, messages
 from exarch_sql.answers import Head, LogInfo, Report
 from exarch_sql.connection import CHECKPOINT_SQL, Durability, close_reader, create_file, open_file
 from exarch_sql.errors import BadFile, Refused
@@ -60,7 +60,7 @@ class Archive:
         """
         if durability not in ("full", "normal", "off"):
             raise Refused(f"durability is 'full' or 'normal', not {durability!r}")
-        name = os.fsdecode(path)
+        name, timeout = arguments.path(path), arguments.seconds(timeout, "timeout")
         if not name or "\0" in name or name == ":memory:" or name.startswith("file:"):
             raise Refused(f"{name!r} is no path of a file: an archive lives in one, such as 'agent.exarch'")
         absolute = _absolute(name)
@@ -192,7 +192,8 @@ class Archive:
         The file is rewritten, so that the text is gone from free space and the write-ahead log as well. Raises Busy, with the text
         blanked but the log not yet emptied, while another connection is reading.
         """
-        (done,) = self._blanked([(seq, part)], reason)
+        part = None if part is None else arguments.whole(part, "part")
+        (done,) = self._blanked([(arguments.whole(seq, "seq"), part)], reason)
         return done
 
     def sightings(self, pattern: str) -> list[Sighting]:
@@ -225,14 +226,14 @@ class Archive:
         from exarch_sql import keeping  # noqa: PLC0415
 
         with self._store.held() as db:
-            return keeping.backup(db, os.fspath(path))
+            return keeping.backup(db, arguments.path(path))
 
     def extract(self, log: Log, path: str | os.PathLike[str]) -> Report:
         """Copy one log and its ancestors to ``path``; what other logs said is redacted there, and the chain stays provable."""
         from exarch_sql import keeping  # noqa: PLC0415
 
         with self._store.held() as db:
-            return keeping.extract(db, log.number, os.fspath(path))
+            return keeping.extract(db, log.number, arguments.path(path))
 
     @staticmethod
     def migrate(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from exarch_sql import arguments
 from exarch_sql.answers import Pressure, Span
 from exarch_sql.errors import Refused
 
@@ -31,8 +32,8 @@ def plan(survey: Survey, keep: int | None = None) -> Span | None:
     when everything fits, or when the span would be exactly one residue (L9). Raises Refused for a negative ``keep``.
     """
     rows = survey.rows
-    if keep is not None and keep < 0:
-        raise Refused(f"keep is a number of bytes, not {keep}: 0 keeps the newest item alone")
+    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
+        raise Refused(f"keep is a number of bytes, not {keep!r}: 0 keeps the newest item alone")
     if not rows:
         return None
     budget = survey.total_bytes // 2 if keep is None else keep
@@ -56,6 +57,7 @@ def weigh(survey: Survey, used: int | None, window: int | None, *, stale: bool =
         over, warn = used >= EVICT_BYTES, used >= WARN_BYTES
         measure = f"{used // 1000} KB"
     else:
+        used, window = arguments.whole(used, "used"), arguments.whole(window, "window")
         unit, limit = "tokens", window
         over, warn = used + reserve(window) > window, used + 2 * reserve(window) > window
         measure = f"{used} of {window} tokens"

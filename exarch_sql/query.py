@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import msgspec
 
+from exarch_sql import arguments
 from exarch_sql.connection import close_reader, open_file, translated
 from exarch_sql.errors import Refused
 from exarch_sql.messages import MAX_BODY_BYTES, is_text
@@ -96,6 +97,7 @@ def query(
     """
     if not is_text(sql):
         raise Refused("a query is text without NUL or half surrogates")
+    seconds, rows = arguments.seconds(seconds, "seconds"), arguments.whole(rows, "rows")
     if seconds <= 0 or rows < 1 or cell_bytes < 1:
         raise Refused(
             f"a query needs some time, a row and a byte: got seconds={seconds}, rows={rows}, cell_bytes={cell_bytes}"

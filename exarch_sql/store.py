@@ -150,6 +150,8 @@ class Store:
         """One snapshot for all that is read inside."""
         with self.held() as db:
             if db.in_transaction:
+                if self._batch:
+                    self._check_batch(db)  # what another task has not committed may never be
                 yield db
                 return
             self._check_whereabouts()

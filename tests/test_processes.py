@@ -818,3 +818,32 @@ def test_a_file_on_a_read_only_medium_is_read_there(path: Path, tmp_path: Path) 
     assert "cannot be written here: open it for reading only" in written
     assert made.startswith("BadFile")
     assert "Read-only file system" in made
+
+
+def test_a_task_does_not_see_what_another_task_has_not_committed(path: Path) -> None:
+    """Past fault: a head of records that were then taken back, which would accuse an honest file for ever."""
+
+    async def both(archive: Archive) -> None:
+        written, seen = asyncio.Event(), asyncio.Event()
+
+        async def write() -> None:
+            with archive.batch():
+                archive.trunk.prompt("never committed")
+                written.set()
+                await seen.wait()
+                raise RuntimeError
+
+        async def look() -> None:
+            await written.wait()
+            for use in (archive.head, archive.trunk.survey, archive.verify):
+                with pytest.raises(Busy, match="another task"):
+                    use()
+            seen.set()
+
+        done = await asyncio.gather(write(), look(), return_exceptions=True)
+        assert [type(each) for each in done] == [RuntimeError, type(None)]
+
+    with Archive.open(path) as archive:
+        head = archive.head()
+        asyncio.run(both(archive))
+        assert archive.head() == head
