@@ -247,7 +247,7 @@ class Archive:
         """
         from exarch_sql import migrations  # noqa: PLC0415
 
-        return migrations.migrate(os.fsdecode(path), None if copy is None else os.fsdecode(copy), timeout)
+        return migrations.migrate(arguments.path(path), None if copy is None else arguments.path(copy), timeout)
 
     def sql(self, query: str, *, seconds: float = 5.0, rows: int = 10_000) -> Result:
         """Run one read-only statement, within limits of time and rows, on a connection of its own; see `exarch_sql.query`."""

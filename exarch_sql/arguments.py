@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 
 from exarch_sql.errors import Refused
@@ -19,7 +18,7 @@ def whole(value: object, name: str) -> int:
 
 def seconds(value: object, name: str) -> float:
     """A number of seconds from 0 to a million. Raises Refused."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST:
         raise Refused(f"{name} is a number of seconds, from 0 to {LONGEST:,.0f}; got {value!r}")
     return float(value)
 

@@ -78,6 +78,7 @@ class Log:
         return judge.State(*row)
 
     def _require_recorded(self, db: apsw.Connection) -> None:
+        """Raise Refused where the log is not this one; `_state` does too, at the price of working the state out."""
         if db.execute("SELECT 1 FROM logs WHERE log = ? AND name = ?", (self.number, self.name)).fetchone() is None:
             raise self._taken_back()
 

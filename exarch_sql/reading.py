@@ -76,7 +76,7 @@ def survey(db: apsw.Connection, log: int, at: int | None = None) -> Survey:
 
 def index(db: apsw.Connection, log: int, at: int | None = None, within: Span | None = None) -> list[Row]:
     """Every item the log ever saw, in index order, each with its location; or those that lie ``within`` a span."""
-    asked = {"log": log, "at": _latest(db) if at is None else at}
+    asked = {"log": log, "at": _as_of(db, at)}
     found = db.execute(WITHIN_SQL, asked | _ends(within)) if within else db.execute(INDEX_SQL, asked)
     return [
         Row(from_, to, role, kind, label, size, _location(withdrawn, under_from, under_to))
@@ -88,7 +88,7 @@ def under(db: apsw.Connection, log: int, span: Span, at: int | None = None) -> l
     """What departed under the residue over exactly this span. Raises Refused, naming the nearest, where there is none."""
     rows = index(db, log, at, within=span)
     if not any(row.kind == "residue" and row.span == span for row in rows):
-        asked = {"log": log, "at": _latest(db) if at is None else at, **_ends(span)}
+        asked = {"log": log, "at": _as_of(db, at), **_ends(span)}
         known = [str(Span(*found)) for found in db.execute(RESIDUES_SQL, asked)]
         near = f"the nearest are over {', '.join(known)}" if known else "nothing has been evicted yet"
         raise Refused(f"no residue stands or lies at {span}: {near}")
@@ -100,9 +100,9 @@ def _ends(span: Span) -> dict[str, int]:
     return {"first": span.from_, "last": span.to}
 
 
-def _latest(db: apsw.Connection) -> int:
-    """The newest record."""
-    seq: int = one(db, "SELECT max(seq) FROM records")[0]
+def _as_of(db: apsw.Connection, at: int | None) -> int:
+    """The moment, which is the newest record where none was asked for."""
+    seq: int = one(db, "SELECT max(seq) FROM records")[0] if at is None else at
     return seq
 
 

@@ -150,8 +150,7 @@ class Store:
         """One snapshot for all that is read inside."""
         with self.held() as db:
             if db.in_transaction:
-                if self._batch:
-                    self._check_batch(db)  # what another task has not committed may never be
+                self._check_batch(db)  # what another task has not committed may never be
                 yield db
                 return
             self._check_whereabouts()
@@ -250,7 +249,7 @@ class Store:
         for blob in encoded.blobs:
             stored = {"hash": self.hash_of(blob), "bytes": len(blob), "data": blob}
             self.db.execute(ADD_BLOB_SQL, stored)
-            self.db.execute(REFILL_BLOB_SQL, {"hash": stored["hash"], "data": blob})
+            self.db.execute(REFILL_BLOB_SQL, stored)
         self.db.execute(
             APPEND_TURN_SQL,
             (seq, log, kind, turn, origin, at_ms, key, label, encoded.weight, quoted, hash_, digest, encoded.body),

@@ -118,13 +118,18 @@ def write_forks(archive: Archive, trunk: Log) -> None:
     archive.new_log("empty").clear()
 
 
+def fill(archive: Archive) -> None:
+    """Write every kind of row, and logs in every state."""
+    write_trunk(archive.trunk)
+    write_forks(archive, archive.trunk)
+
+
 @pytest.fixture(scope="session")
 def lawful_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The lawful archive as a file, closed. Read it, copy it, never write to it."""
     path = tmp_path_factory.mktemp("lawful") / "lawful.exarch"
     with Archive.open(path, durability="off") as archive, archive.batch():
-        write_trunk(archive.trunk)
-        write_forks(archive, archive.trunk)
+        fill(archive)
     return path
 
 

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conftest import write_forks, write_trunk
+from conftest import fill
 
 from exarch_sql import Archive, Refused
 from exarch_sql.connection import FORMAT
@@ -63,12 +63,6 @@ def answers(archive: Archive) -> dict[str, Any]:
         "read": {name: [read(log, turn) for turn in range(1, log.reach + 1)] for name, log in logs.items()},
         "grep": {name: log.grep("e").to_dict() for name, log in logs.items()},
     }
-
-
-def fill(archive: Archive) -> None:
-    """Write what the shared fixtures hold: every kind of row, logs in every state."""
-    write_trunk(archive.trunk)
-    write_forks(archive, archive.trunk)
 
 
 def keep() -> Path:

@@ -184,13 +184,17 @@ SCENARIOS = {
 # --- running one ------------------------------------------------------------------------------------------------------------
 
 
+def begun_in(folder: Path) -> Path:
+    """A file that scenarios may start from."""
+    with Archive.open(folder / NAME, durability="off") as archive:
+        begin(archive)
+    return folder / NAME
+
+
 @pytest.fixture(scope="session")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file that scenarios start from."""
-    path = tmp_path_factory.mktemp("begun") / NAME
-    with Archive.open(path, durability="off") as archive:
-        begin(archive)
-    return path
+    return begun_in(tmp_path_factory.mktemp("begun"))
 
 
 @dataclass

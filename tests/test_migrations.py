@@ -26,6 +26,7 @@ import forge
 import keep_format
 import pytest
 from click.testing import CliRunner
+from conftest import fill
 from faulty_vfs import Disk, Fault, running_on, tally
 from test_processes import as_nobody, held_by_another, in_a_child, in_children, told
 
@@ -115,7 +116,7 @@ def third(tmp_path: Path) -> Iterator[None]:
 def of_format(number: int, path: Path, tree: Path) -> Path:
     """A file in which every kind of row occurs, written by the release of a format."""
     with release(number, tree), Archive.open(path, durability="off") as archive, archive.batch():
-        keep_format.fill(archive)
+        fill(archive)
     return path
 
 

@@ -21,7 +21,7 @@ import forge
 import pytest
 from faulty_vfs import Misread, tally
 from searching import eager
-from test_crashes import AT, NAME, SCENARIOS, Scenario, Session, Trial, append, begin, check_after, content, sampled
+from test_crashes import AT, SCENARIOS, Scenario, Session, Trial, append, begun_in, check_after, content, sampled
 
 from exarch_sql import Archive, BadFile, ExarchError, messages
 
@@ -89,10 +89,7 @@ ALL = SCENARIOS | ASKED
 @pytest.fixture(scope="session")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file that scenarios start from."""
-    path = tmp_path_factory.mktemp("begun") / NAME
-    with Archive.open(path, durability="off") as archive:
-        begin(archive)
-    return path
+    return begun_in(tmp_path_factory.mktemp("begun"))
 
 
 @pytest.fixture

@@ -11,6 +11,12 @@ from exarch_sql import Archive, Refused, messages
 
 SECRET = "hunter2-hunter2-hunter2"  # noqa: S105 (it is the point)
 PICTURE = b"\x89PNG\r\n" + SECRET.encode() * 3
+BLOB = {
+    "type": "blob",
+    "mime_type": "image/png",
+    "modality": "image",
+    "content": base64.b64encode(PICTURE).decode(),
+}
 
 
 @pytest.fixture
@@ -26,13 +32,7 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
         log.assistant({"role": "assistant", "parts": [{"type": "text", "content": "logging in"}, call]})
         log.tool_results([{"id": "c1", "content": f"welcome {SECRET}"}])
         log.assistant("in")
-        blob = {
-            "type": "blob",
-            "mime_type": "image/png",
-            "modality": "image",
-            "content": base64.b64encode(PICTURE).decode(),
-        }
-        log.prompt({"role": "user", "parts": [blob, {"type": "text", "content": "see"}]})
+        log.prompt({"role": "user", "parts": [BLOB, {"type": "text", "content": "see"}]})
         log.assistant("seen")
         log.evict(81, 82, f"logged in with {SECRET}")
         log.error(f"login {SECRET} failed once")
@@ -100,17 +100,11 @@ def test_a_redacted_part_leaves_the_others_readable(archive: Archive) -> None:
 
 def test_a_blob_that_another_record_names_is_kept_until_the_last_of_them_goes(archive: Archive) -> None:
     """One blob may be said twice."""
-    blob = {
-        "type": "blob",
-        "mime_type": "image/png",
-        "modality": "image",
-        "content": base64.b64encode(PICTURE).decode(),
-    }
-    again = archive.trunk.prompt({"role": "user", "parts": [blob]})
+    again = archive.trunk.prompt({"role": "user", "parts": [BLOB]})
     (first,) = archive.sql("SELECT min(seq) FROM records WHERE instr(body, '$blob')").rows[0]
 
     assert archive.redact(first, reason="x").blobs == 0
-    assert archive.trunk.render()[-1]["parts"][0]["content"] == blob["content"]
+    assert archive.trunk.render()[-1]["parts"][0]["content"] == BLOB["content"]
     assert archive.redact(again.seq, reason="x").blobs == 1
     assert archive.verify().ok
 
@@ -119,15 +113,9 @@ def test_what_was_redacted_can_be_recorded_again(archive: Archive) -> None:
     """Past fault: the blanked blob passed for one that is there, and the record that named it could not be read."""
     (first,) = archive.sql("SELECT min(seq) FROM records WHERE instr(body, '$blob')").rows[0]
     assert archive.redact(first, reason="x").blobs == 1
-    blob = {
-        "type": "blob",
-        "mime_type": "image/png",
-        "modality": "image",
-        "content": base64.b64encode(PICTURE).decode(),
-    }
-    again = archive.trunk.prompt({"role": "user", "parts": [blob]})
+    again = archive.trunk.prompt({"role": "user", "parts": [BLOB]})
 
-    assert archive.trunk.render()[-1]["parts"][0]["content"] == blob["content"]
+    assert archive.trunk.render()[-1]["parts"][0]["content"] == BLOB["content"]
     assert archive.verify().ok
     assert archive.redact(again.seq, reason="x").blobs == 1
     assert archive.verify().ok

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -93,11 +93,15 @@ def migrate(archive: str, copy: str | None, out: Output) -> None:
     if done.copy is None:
         talk(f"{archive} has format {done.to} already, the newest there is: nothing was done")
     if done.copy is not None or out.form != "eyes":
-        facts = done.to_dict()
-        out.listing(facts, [facts], lambda: Table(tuple(map(Column, facts)), [tuple(facts.values())]))
+        _facts(done.to_dict(), out)
 
 
 def _copied(report: Report, path: str, out: Output) -> None:
     """Say what a copy holds."""
     facts = {"path": path, "records": report.records, "logs": report.logs, "redacted": len(report.redacted)}
+    _facts(facts, out)
+
+
+def _facts(facts: dict[str, Any], out: Output) -> None:
+    """One document, or a table of one row."""
     out.listing(facts, [facts], lambda: Table(tuple(map(Column, facts)), [tuple(facts.values())]))

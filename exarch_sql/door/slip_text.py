@@ -65,9 +65,7 @@ _TRAILING = re.compile(r"[.,;:。]+\s*\Z")
 _CALL = re.compile(
     rf"(?:let[ \t]+[A-Za-z_][\w-]*[ \t]*=[ \t]*)?(?:exarch-(?:context|transcript)[ \t]+)?`(?:{_VERB})\b(?:[ \t]*\[[^\n]*\])?"
 )
-
-
-_CODE = re.compile(r"[${}\[\]=;]|->")
+_CODE = re.compile(r"[${}\[\]=;]|->")  # no prose has these
 
 
 def masked(text: str) -> str:
@@ -255,11 +253,11 @@ def prose(text: str) -> str | None:
     if first is None:
         return None
     rest = text[first.start() :]
-    found = list(_CALL.finditer(masked(rest)))
-    around = text[: first.start()] + _CALL.sub(" ", masked(rest))
+    code = masked(rest)
+    around = text[: first.start()] + _CALL.sub(" ", code)
     if _CODE.search(around):  # other statements are no prose, and not ours to drop
         return None
-    return "\n".join(rest[match.start() : match.end()].strip() for match in found) or None
+    return "\n".join(rest[match.start() : match.end()].strip() for match in _CALL.finditer(code)) or None
 
 
 # In the order they are tried: what wraps a line, then how its tag, its record and its strings are spelled, then what is left.

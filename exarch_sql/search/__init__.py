@@ -5,7 +5,7 @@ filters spare work, and neither may lose a hit:
 
 ``index``    a trigram index in the file leaves out records that lack what the pattern requires. It is optional, built in bulk
              (``build``), is asked for the rarest of what the pattern requires (``rarity``), and answers only for pages that still
-    hold what was written (``pages``); the rest is scanned.
+             hold what was written (``pages``); the rest is scanned.
 ``sieve``    the JSON of many records is searched at once, before any of it is decoded.
 
 ``grep`` joins them; ``stretches`` says which records a log sees; ``texts`` what is searched of a record; ``tally`` keeps the hits;

@@ -55,13 +55,14 @@ def sieve(pattern: str) -> Sieve | None:
     if raw is None:
         return None
     folded = "(?i)" if "(?" in pattern else ""  # flags are not told apart: whoever may have set i, has
+    wanted = (folded + raw).encode()
     try:
-        compiled = _compiled((folded + raw).encode())
+        compiled = _compiled(wanted)
         if compiled.search(b"") is not None:
             return None
         if not folded and raw[0] not in _NO_LITERAL:
             return Sieve([compiled, *map(_compiled, UNVOUCHED)])
-        return Sieve([_compiled(b"|".join(((folded + raw).encode(), *UNVOUCHED)))])
+        return Sieve([_compiled(b"|".join((wanted, *UNVOUCHED)))])
     except re2.error:
         return None
 

@@ -41,9 +41,8 @@ class Tally:
         self._db, self._log = db, log
         self._pattern, self._tick = pattern, budget.tick
         self._hits: list[Hit] = []
-        self._notes: list[
-            tuple[int, str, Hit]
-        ] = []  # of those to report: the seq, the note, and the hit; the next one last
+        # of those to report: the seq, the note, and the hit; the next one last
+        self._notes: list[tuple[int, str, Hit]] = []
         self._checked: set[int] = set()
         self.total = 0
         self.at: int | None = None
